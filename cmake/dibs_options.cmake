@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of this project is compiled with. Consumers of the library inherit none of it but C++20.
+
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+
+add_library(dibs_options INTERFACE)
+target_compile_features(dibs_options INTERFACE cxx_std_20)
+target_compile_options(dibs_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+if(DIBS_WARNINGS_AS_ERRORS)
+    target_compile_options(dibs_options INTERFACE -Werror)
+endif()
+if(DIBS_SANITIZE)
+    target_compile_options(dibs_options INTERFACE -fsanitize=${DIBS_SANITIZE}
+                                                  -fno-omit-frame-pointer
+                                                  -fno-sanitize-recover=all)
+    target_link_options(dibs_options INTERFACE -fsanitize=${DIBS_SANITIZE})
+endif()
+target_include_directories(dibs_options INTERFACE ${PROJECT_SOURCE_DIR}/src
+                                                  ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(dibs_options INTERFACE Threads::Threads)
+
+# Asio is compiled once (src/client/asio_impl.cpp); everybody else sees declarations only.
+add_library(dibs_asio INTERFACE)
+target_compile_definitions(dibs_asio INTERFACE BOOST_ASIO_SEPARATE_COMPILATION
+                                               BOOST_ASIO_NO_DEPRECATED)
+target_link_libraries(dibs_asio INTERFACE Boost::headers)
+
+find_program(DIBS_MOLD mold)
+if(DIBS_MOLD)
+    add_link_options(-fuse-ld=mold)
+endif()
+find_program(DIBS_CCACHE ccache)
+if(DIBS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${DIBS_CCACHE})
+endif()

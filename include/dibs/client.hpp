@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The client: one connection to a store, one watchdog for all leases that were acquired through it.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <dibs/error.hpp>
+#include <dibs/info.hpp>
+#include <dibs/lease.hpp>
+#include <dibs/options.hpp>
+
+namespace dibs {
+
+/// How loud a message is.
+enum class log_level { debug, info, warning, error };
+
+/// Settings of a client that have a good default. Not an aggregate: see options.hpp.
+class client_options {
+  public:
+    client_options() = default;
+
+    /// What others are told about this process when they find a key held. Default: its command line. Do not put
+    /// secrets here.
+    client_options& command(std::string text) {
+        command_ = std::move(text);
+        return *this;
+    }
+
+    /// Where messages go. Default: nowhere. Called on threads of the client's, one call at a time; must not throw
+    /// and must not call the client.
+    client_options& log(std::function<void(log_level, std::string_view)> sink) {
+        log_ = std::move(sink);
+        return *this;
+    }
+
+    [[nodiscard]] const std::string& command() const noexcept { return command_; }
+    [[nodiscard]] const std::function<void(log_level, std::string_view)>& log() const noexcept {
+        return log_;
+    }
+
+  private:
+    std::string command_;
+    std::function<void(log_level, std::string_view)> log_;
+};
+
+/// Acquires leases on the keys of one store.
+///
+/// A key is 1 to 1,024 bytes of UTF-8 without control characters, and not blank. Keys are compared byte by byte.
+///
+/// That somebody else holds the key is not an error: the optional is empty. Errors are of these kinds
+/// (`error.code() == condition::…`):
+///   - invalid_argument: a key, an option or the URL is wrong; nothing was sent;
+///   - retryable: surely not applied; nothing is held;
+///   - outcome_unknown: the store may have given the lease; the client undoes that in the background, and at the latest
+///     it ends by expiry;
+///   - cancelled: the caller asked to stop; nothing is held.
+///
+/// Thread safety: all members but the destructor and moves may be called from any thread at the same time. The
+/// destructor waits shortly for releases under way; leases that are still held then are given back, and their
+/// handles are lost. Not to be used in a forked child.
+class client {
+  public:
+    /// Opens a store by its URL: `sqlite:/var/lib/app/locks.db`, `memory:`. Errors: invalid_argument, retryable
+    /// (it cannot be reached now), errc::store_damaged, errc::permission_denied.
+    explicit client(std::string_view store_url, client_options options = {});
+    client(std::string_view store_url, client_options options, std::error_code& error) noexcept;
+
+    client(client&& other) noexcept;
+    client& operator=(client&& other) noexcept;
+    ~client();
+
+    /// Takes the key if it is free, without waiting. The right default for jobs.
+    [[nodiscard]] std::optional<lease> try_acquire(std::string_view key, acquire_options options = {});
+    [[nodiscard]] std::optional<lease> try_acquire(std::string_view key,
+                                                   acquire_options options,
+                                                   std::error_code& error) noexcept;
+
+    /// Takes the key, waiting up to `options.wait` for it, or until `stop` is requested. Empty when somebody else still
+    /// holds it then. Never returns later than its wait and timeout allow by more than a scheduling delay.
+    [[nodiscard]] std::optional<lease> acquire(std::string_view key,
+                                               acquire_options options = {},
+                                               std::stop_token stop = {});
+    [[nodiscard]] std::optional<lease> acquire(std::string_view key,
+                                               acquire_options options,
+                                               std::stop_token stop,
+                                               std::error_code& error) noexcept;
+
+    /// Takes over a lease that another process turned into text with lease::hand_over. The fence stays the same; the
+    /// holder id changes, so that the text is worthless afterwards. Of `options`, ttl and the renewal settings count.
+    /// Errors: lease_lost when it has expired or was adopted already; as acquire otherwise.
+    [[nodiscard]] lease adopt(std::string_view handed_over, acquire_options options = {});
+    [[nodiscard]] lease adopt(std::string_view handed_over,
+                              acquire_options options,
+                              std::error_code& error) noexcept;
+
+    /// All records whose key starts with `prefix`, in key order, read page by page; not one snapshot.
+    [[nodiscard]] std::vector<record> list(std::string_view prefix = {});
+    [[nodiscard]] std::vector<record> list(std::string_view prefix, std::error_code& error) noexcept;
+
+    /// The record of one key; empty when the store has none.
+    [[nodiscard]] std::optional<record> inspect(std::string_view key);
+    [[nodiscard]] std::optional<record> inspect(std::string_view key, std::error_code& error) noexcept;
+
+    [[nodiscard]] store_info store() const;
+    [[nodiscard]] statistics stats() const noexcept;
+
+  private:
+    friend struct detail::lease_access;
+    std::shared_ptr<detail::client_core> core_;
+};
+
+}  // namespace dibs

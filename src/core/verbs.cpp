@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/verbs.hpp"
+
+namespace dibs::core {
+
+const std::string& key_of(const verb& what) noexcept {
+    return std::visit([](const auto& asked) -> const std::string& { return asked.key; }, what);
+}
+
+answer refused(std::error_code error, std::string detail) {
+    answer given;
+    given.took = effect::no;
+    given.error = error;
+    given.detail = std::move(detail);
+    return given;
+}
+
+answer in_doubt(std::string detail) {
+    answer given;
+    given.took = effect::unknown;
+    given.error = errc::outcome_unknown;
+    given.detail = std::move(detail);
+    return given;
+}
+
+}  // namespace dibs::core
