@@ -21,14 +21,16 @@ class executor {
   public:
     virtual ~executor() = default;
 
-    /// Queues a task. Never runs it before returning to a caller that is itself a task.
+    /// Queues a task. Never runs it before returning to a caller that is itself a task; a caller that is not may find
+    /// that its thread ran this and other tasks, so it must not hold a lock that a task takes.
     /// Thread safety: may be called from any thread.
     virtual void post(task work) = 0;
 };
 
+class time_source;
+
 /// A timer that its owner embeds. Fires at most once per arming, on the executor, never early.
 /// Not movable: a time source keeps its address while it is armed. Destroying an armed timer disarms it.
-class time_source;
 class timer {
   public:
     explicit timer(task on_fire) noexcept : on_fire_(std::move(on_fire)) {}

@@ -48,4 +48,18 @@ struct fence_block {
     return {clock - count + 1, clock};
 }
 
+/// The block of a grant, with up to `wanted` further fences at its end, never beyond the clock. `stored` is the last
+/// fence of the key; a block that does not end there (shared grants) stays as it is.
+[[nodiscard]] constexpr fence_block extended(fence_block block,
+                                             fence_number stored,
+                                             wall_instant now,
+                                             std::uint32_t wanted) noexcept {
+    const auto micros = now.time_since_epoch().count();
+    const auto clock = micros > 0 ? static_cast<fence_number>(micros) : fence_number{0};
+    if (block.last != stored || clock <= stored) {
+        return block;
+    }
+    return {block.first, std::min<fence_number>(clock, stored + wanted)};
+}
+
 }  // namespace dibs::core

@@ -97,7 +97,7 @@ struct renew {
     std::string key;
     holder_id holder;
     microseconds ttl{};
-    std::uint32_t fences = 0;  ///< further fences wanted for handing the lease on; they replace the block
+    std::uint32_t fences = 0;  ///< how many further fences are wanted at the end of the block, for handing the lease on
     struct change {
         holder_id holder;  ///< the holder from now on; the old id holds nothing afterwards
         attachment attached = attachment::attached;

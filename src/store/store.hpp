@@ -26,7 +26,7 @@
 //   Every one of these answers carries the kept result, if any, and the fence that wrote it.
 //   Exclusive fences order the grants of a key; those of shared grants identify only.
 // renew.   A live grant of this holder: the ttl starts anew; `adopt` changes its holder id and attachment; `fences` > 0
-//   replaces its block by a newer, higher one                             -> renewed. Else not_held, with the loss.
+//   extends the end of its block by up to so many, never beyond the clock -> renewed. Else not_held, with the loss.
 // release. A live grant of this holder ends                               -> released, or finished with the result.
 //   An expired one whose fence is still the record's largest, with `late` -> finished. Else not_held, with the loss.
 //   A release without a result leaves a mark as it is.
@@ -66,6 +66,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/batch.hpp"
 #include "core/environment.hpp"
 #include "core/verbs.hpp"
 
@@ -85,13 +86,10 @@ struct capabilities {
     std::string_view scope;               ///< whom it excludes: "this host, this user"
 };
 
-inline constexpr std::size_t max_batch_entries = 256;
-
-/// Which batches go first, and which may use a connection of their own.
-enum class lane : std::uint8_t { renewals, others };
-
-using answers = std::vector<core::answer>;
-using batch_completion = core::unique_function<void(answers)>;
+using core::max_batch_entries;
+using core::lane;
+using core::answers;
+using core::batch_completion;
 using page_completion = core::unique_function<void(core::page)>;
 using watch_completion = core::unique_function<void(std::error_code)>;
 using wake_callback = core::unique_function<void()>;
@@ -99,20 +97,15 @@ using wake_callback = core::unique_function<void()>;
 /// Names one registration of a watcher. 0 is none.
 using watch_id = std::uint64_t;
 
-class store {
+class store : public core::batch_target {
   public:
-    store() = default;
-    store(const store&) = delete;
-    store& operator=(const store&) = delete;
-    virtual ~store() = default;
-
     /// Thread safety: any thread.
     [[nodiscard]] virtual const capabilities& caps() const noexcept = 0;
 
     /// Where it is, for people: its URL with the password blanked. Thread safety: any thread.
     [[nodiscard]] virtual const std::string& location() const noexcept = 0;
 
-    virtual void execute(lane which, std::vector<core::entry> batch, batch_completion done) = 0;
+    void execute(lane which, std::vector<core::entry> batch, batch_completion done) override = 0;
 
     /// Registers a watcher of a key. `ready` is told once the registration holds (or why it does not: the
     /// caller's timers then do alone). `wake` may be called any number of times until `unwatch`.
