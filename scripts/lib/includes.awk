@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+# The rules of who may include whom. Input: C++ files by their path from the root. Output: one line per breach,
+# `file:line: [rule] why`. A new layer or driver gets its line in layer_of, allowed_in or driver_of.
+
+function complain(rule, why) {
+    printf "%s:%d: [%s] %s\n", FILENAME, FNR, rule, why
+}
+
+# The part of the project that a path (from src/, or from the root) belongs to.
+function layer_of(path) {
+    if (path ~ /^src\//) sub(/^src\//, "", path)
+    else if (path ~ /^include\/dibs\//) return "public"
+    else if (path !~ /\//) return "unknown"
+    if (path ~ /^store\/[^\/]+\//) { split(path, part, "/"); return "store/" part[2] }
+    split(path, part, "/")
+    return part[1]
+}
+
+# What a layer may include of the others, besides itself and <dibs/...>.
+function allowed_in(layer, other, path) {
+    if (other == layer) return 1
+    if (layer == "core") return 0
+    if (layer == "store" || layer == "store/record")
+        return other == "core" || other == "store" || other == "store/record"
+    if (layer ~ /^store\//)
+        return other == "core" || other == "store" || other == "store/record"
+    if (layer == "recipes") return other == "core" || path == "store/store.hpp"
+    if (layer == "guard") return other == "core"
+    if (layer == "client")
+        return other == "core" || other ~ /^store/ || other == "recipes" || other == "guard"
+    if (layer == "cli" || layer == "serve")
+        return other == "core" || other ~ /^store/ || other == "recipes" || other == "guard" || other == "client"
+    if (layer == "examples") return 0
+    return 1  # tests and benchmarks look into everything
+}
+
+# The store that a driver's header belongs to; empty for other headers.
+function driver_of(path) {
+    if (path ~ /^sqlite3(ext)?\.h$/) return "sqlite"
+    if (path ~ /^(libpq-fe|libpq-events|postgres_ext)\.h$/ || path ~ /^pqxx\//) return "postgres"
+    if (path ~ /^hiredis\// || path ~ /^boost\/redis/ || path ~ /^sw\/redis/) return "redis"
+    if (path ~ /^grpc(pp)?\// || path ~ /^etcd\//) return "etcd"
+    return ""
+}
+
+# Where nothing but the environment handed in may be touched (core/environment.hpp).
+function is_pure(layer) {
+    return layer == "core" || layer == "recipes" || layer == "store/record"
+}
+
+function is_standard(path) {
+    return path ~ /^[a-z0-9_]+$/
+}
+
+FNR == 1 {
+    file_layer = layer_of(FILENAME)
+    if ($0 !~ /SPDX-License-Identifier: Apache-2\.0/)
+        complain("licence", "the first line must be the SPDX line")
+}
+
+is_pure(file_layer) && /(clock_gettime|_clock::now|sleep_for|sleep_until|random_device|gettimeofday)[ (]/ && !/^ *\/\// {
+    complain("clock", "clocks, sleep and randomness come from the environment here")
+}
+
+/^[ \t]*#[ \t]*include/ {
+    if (match($0, /"[^"]+"/)) quoted = 1
+    else if (match($0, /<[^>]+>/)) quoted = 0
+    else next
+    path = substr($0, RSTART + 1, RLENGTH - 2)
+    driver = driver_of(path)
+
+    if (file_layer == "public") {
+        if (quoted)
+            complain("public", "public headers include <dibs/...> and the standard library, not \"" path "\"")
+        else if (!is_standard(path) && path !~ /^dibs\// &&
+                 !(FILENAME == "include/dibs/asio.hpp" && path ~ /^boost\//))
+            complain("public", "public headers include <dibs/...> and the standard library, not <" path ">")
+        next
+    }
+    if (file_layer == "checker") {
+        if (quoted ? (path ~ /\// && path !~ /^checker\//) : !is_standard(path))
+            complain("checker", "the checker must not share our code: " path)
+        next
+    }
+    if (driver != "") {
+        if (file_layer != "store/" driver && file_layer != "tests" && file_layer != "bench" &&
+            file_layer != "examples")
+            complain("driver", path " belongs into src/store/" driver " alone")
+        next
+    }
+    if (!quoted) {
+        if (is_pure(file_layer) && !is_standard(path) && path !~ /^dibs\//)
+            complain("pure", "neither Boost nor the system is known here: <" path ">")
+        else if (is_pure(file_layer) && path ~ /^(thread|mutex|condition_variable|future|random|semaphore|latch|barrier)$/)
+            complain("pure", "no threads, no randomness here: <" path ">")
+        next
+    }
+    if (path ~ /(^|\/)\.\.?\//) {
+        complain("layer", "name the file from src/, without dots: " path)
+        next
+    }
+    if (path !~ /\//) next  # a neighbour
+    if (!allowed_in(file_layer, layer_of(path), path))
+        complain("layer", "src/" file_layer " must not know " path)
+}
