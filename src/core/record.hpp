@@ -49,8 +49,8 @@ struct stored_result {
 struct record {
     fence_number fence = 0;        ///< the largest granted so far
     std::uint32_t capacity = 1;    ///< as agreed by the present grants
-    std::vector<grant> grants;     ///< those not ended otherwise than by expiry; ended ones stay until the next grant,
-                                   ///< so that a late finish can be told from a stranger's
+    std::vector<grant> grants;     ///< those not released; expired and revoked ones stay until the next grant, so
+                                   ///< that a late finish is told from a stranger's and a loss has its reason
     fence_number revoked = 0;      ///< last fence that an operator ended
     std::optional<stored_result> result;
     wall_instant blocked_until{};  ///< an operator's hold

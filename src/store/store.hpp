@@ -23,7 +23,8 @@
 //   6. a result is fresh and its fence > `seen`                           -> done
 //   7. the store may not grant for now                                    -> not_ready
 //   8. otherwise the grant is given: fences by core::next_fences, `mark` replaces the result   -> granted
-//   Every one of these answers carries the kept result, if any, and the fence that wrote it.
+//   Every one of these answers carries the kept result, if any, and the fence that wrote it; as it was found: a grant
+//   whose own mark replaces it tells what was there before.
 //   Exclusive fences order the grants of a key; those of shared grants identify only.
 // renew.   A live grant of this holder: the ttl starts anew; `adopt` changes its holder id and attachment; `fences` > 0
 //   extends the end of its block by up to so many, never beyond the clock -> renewed. Else not_held, with the loss.
