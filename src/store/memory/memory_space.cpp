@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/memory/memory_space.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <utility>
+#include <variant>
+
+namespace dibs::store {
+
+namespace {
+
+/// Records looked at per batch for being forgotten: more than one, so that it keeps up with those
+/// who write.
+constexpr int purge_step = 2;
+
+bool is_acquire(const core::entry& what) {
+    return std::holds_alternative<core::acquire>(what.what);
+}
+
+}  // namespace
+
+std::shared_ptr<memory_space> memory_space::open(const std::string& name) {
+    if (name.empty()) {
+        return std::make_shared<memory_space>();
+    }
+    // "All clients of this process" cannot be said without a place of the process.
+    static std::mutex guard_of_spaces;
+    static std::map<std::string, std::weak_ptr<memory_space>> spaces;
+    const std::lock_guard guard{guard_of_spaces};
+    std::erase_if(spaces, [](const auto& entry) { return entry.second.expired(); });
+    auto& place = spaces[name];
+    auto space = place.lock();
+    if (!space) {
+        space = std::make_shared<memory_space>();
+        place = space;
+    }
+    return space;
+}
+
+watch_id memory_space::new_watch_id() noexcept {
+    static std::atomic<watch_id> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+core::party memory_space::known_parties::who(std::uint64_t number) const {
+    const auto found = all_.find(number);
+    return found == all_.end() ? core::party{} : found->second.who;
+}
+
+std::uint64_t memory_space::join(core::party who) {
+    const std::lock_guard guard{mutex_};
+    processes_[++last_process_].who = std::move(who);
+    return last_process_;
+}
+
+void memory_space::leave(std::uint64_t process) {
+    const std::lock_guard guard{mutex_};
+    std::vector<std::string> passed_on;
+    for (auto list = watchers_.begin(); list != watchers_.end();) {
+        const auto gone = std::erase_if(list->second, [&](const watcher& one) {
+            if (one.process != process) {
+                return false;
+            }
+            watched_key_.erase(one.id);
+            return true;
+        });
+        if (gone > 0) {
+            passed_on.push_back(list->first);
+        }
+        list = list->second.empty() ? watchers_.erase(list) : std::next(list);
+    }
+
+    bool named = false;
+    processes_[process].gone = true;
+    for (const auto& [key, kept] : records_) {
+        for (const auto& grant : kept.grants) {
+            named = named || grant.process == process;
+            if (grant.process == process && grant.attached == core::attachment::attached) {
+                passed_on.push_back(key);
+            }
+        }
+    }
+    if (!named) {
+        processes_.erase(process);
+    }
+    for (const auto& key : passed_on) {
+        wake_one(key);
+    }
+}
+
+answers memory_space::execute(std::uint64_t self,
+                              const std::vector<core::entry>& batch,
+                              const store_clock_reader& clock,
+                              core::instant now) {
+    const std::lock_guard guard{mutex_};
+    const known_parties known{processes_};
+    const rules_context context{clock(), self, known};
+    answers given(batch.size());
+    const auto run = [&](bool acquires) {
+        for (std::size_t at = 0; at < batch.size(); ++at) {
+            if (is_acquire(batch[at]) != acquires) {
+                continue;
+            }
+            given[at] = now < batch[at].deadline
+                            ? execute_one(batch[at], context)
+                            : core::refused(errc::timed_out, "its deadline passed in the queue");
+        }
+    };
+    run(false);
+    run(true);
+    purge_some(context.now);
+    return given;
+}
+
+core::answer memory_space::execute_one(const core::entry& what, const rules_context& context) {
+    const auto& key = core::key_of(what.what);
+    auto at = records_.find(key);
+    core::record fresh;
+    auto& kept = at == records_.end() ? fresh : at->second;
+    know_the_dead(kept);
+    auto taken = apply(what.what, kept, context);
+    if (taken.changed && at == records_.end()) {
+        at = records_.emplace(key, std::move(fresh)).first;
+    }
+    switch (taken.reply.what) {
+        case core::verdict::granted:
+            note_taken(key);
+            break;
+        case core::verdict::renewed:
+        case core::verdict::released:
+        case core::verdict::finished:
+            taken.reply.waiters = others_wait(key, context.self);
+            break;
+        default:
+            break;
+    }
+    if (taken.reply.what == core::verdict::finished) {
+        wake_all(key);  // a result is of use to everybody
+    } else if (taken.freed) {
+        wake_one(key);
+    }
+    if (at != records_.end()) {
+        purge(at, context.now);
+    }
+    return std::move(taken.reply);
+}
+
+void memory_space::know_the_dead(core::record& kept) const {
+    for (auto& grant : kept.grants) {
+        if (grant.attached == core::attachment::attached) {
+            const auto found = processes_.find(grant.process);
+            grant.dead = found == processes_.end() || found->second.gone;
+        }
+    }
+}
+
+void memory_space::watch(watch_id id, std::uint64_t process, std::string_view key, waker wake) {
+    const std::lock_guard guard{mutex_};
+    watcher added;
+    added.id = id;
+    added.process = process;
+    added.wake = std::move(wake);
+    watchers_[std::string{key}].push_back(std::move(added));
+    watched_key_[id] = key;
+}
+
+void memory_space::unwatch(watch_id id) {
+    const std::lock_guard guard{mutex_};
+    const auto known = watched_key_.find(id);
+    if (known == watched_key_.end()) {
+        return;
+    }
+    const auto key = std::move(known->second);
+    watched_key_.erase(known);
+    const auto list = watchers_.find(key);
+    const auto gone = std::find_if(
+        list->second.begin(), list->second.end(), [&](const watcher& one) { return one.id == id; });
+    const bool owes_a_wake = gone->woken;
+    list->second.erase(gone);
+    if (list->second.empty()) {
+        watchers_.erase(list);
+    } else if (owes_a_wake) {
+        wake_one(key);
+    }
+}
+
+bool memory_space::others_wait(const std::string& key, std::uint64_t self) const {
+    const auto list = watchers_.find(key);
+    return list != watchers_.end() &&
+           std::any_of(list->second.begin(), list->second.end(), [&](const watcher& one) {
+               return one.process != self;
+           });
+}
+
+std::uint32_t memory_space::waiting_processes(const std::string& key) const {
+    const auto list = watchers_.find(key);
+    if (list == watchers_.end()) {
+        return 0;
+    }
+    std::set<std::uint64_t> distinct;
+    for (const auto& one : list->second) {
+        distinct.insert(one.process);
+    }
+    return static_cast<std::uint32_t>(distinct.size());
+}
+
+void memory_space::wake_one(const std::string& key) {
+    const auto list = watchers_.find(key);
+    if (list == watchers_.end()) {
+        return;
+    }
+    const auto next = std::find_if(
+        list->second.begin(), list->second.end(), [](const watcher& one) { return !one.woken; });
+    if (next == list->second.end()) {
+        // All were told before and found nothing then: they must hear of this one too.
+        wake_all(key);
+        return;
+    }
+    next->woken = true;
+    next->wake();
+}
+
+void memory_space::wake_all(const std::string& key) {
+    const auto list = watchers_.find(key);
+    if (list == watchers_.end()) {
+        return;
+    }
+    for (auto& one : list->second) {
+        one.woken = true;
+        one.wake();
+    }
+}
+
+void memory_space::note_taken(const std::string& key) {
+    const auto list = watchers_.find(key);
+    if (list == watchers_.end()) {
+        return;
+    }
+    for (auto& one : list->second) {
+        one.woken = false;
+    }
+}
+
+core::page memory_space::list(std::uint64_t self,
+                              const std::string& prefix,
+                              const std::string& after,
+                              std::size_t limit,
+                              const store_clock_reader& clock) {
+    const std::lock_guard guard{mutex_};
+    const known_parties known{processes_};
+    const rules_context context{clock(), self, known};
+    core::page shown;
+    auto at = after < prefix ? records_.lower_bound(prefix) : records_.upper_bound(after);
+    for (; at != records_.end() && at->first.starts_with(prefix); ++at) {
+        if (shown.records.size() == limit) {
+            shown.more = true;
+            break;
+        }
+        know_the_dead(at->second);
+        shown.records.push_back(describe(at->first, at->second, context));
+        shown.records.back().waiters = waiting_processes(at->first);
+    }
+    return shown;
+}
+
+void memory_space::purge_some(core::store_now now) {
+    for (int looked_at = 0; looked_at < purge_step; ++looked_at) {
+        auto next = records_.upper_bound(purged_up_to_);
+        if (next == records_.end()) {
+            purged_up_to_.clear();
+            return;
+        }
+        purged_up_to_ = next->first;
+        know_the_dead(next->second);
+        purge(next, now);
+    }
+}
+
+void memory_space::purge(records::iterator at, core::store_now now) {
+    if (purgeable(at->second, now) && !watchers_.contains(at->first)) {
+        records_.erase(at);
+    }
+}
+
+}  // namespace dibs::store
