@@ -11,6 +11,7 @@ function layer_of(path) {
     if (path ~ /^src\//) sub(/^src\//, "", path)
     else if (path ~ /^include\/dibs\//) return "public"
     else if (path !~ /\//) return "unknown"
+    if (path == "store/open.cpp") return "opener"
     if (path ~ /^store\/[^\/]+\//) { split(path, part, "/"); return "store/" part[2] }
     split(path, part, "/")
     return part[1]
@@ -20,6 +21,7 @@ function layer_of(path) {
 function allowed_in(layer, other, path) {
     if (other == layer) return 1
     if (layer == "core") return 0
+    if (layer == "opener") return other == "core" || other ~ /^store/  # maps URLs to stores: knows them all
     if (layer == "store" || layer == "store/record")
         return other == "core" || other == "store" || other == "store/record"
     if (layer ~ /^store\//)
