@@ -71,17 +71,18 @@ auto async_acquire(client& through,
                                        void(boost::system::error_code, std::optional<lease>)>(
         [&through](auto handler, std::string name, acquire_options wanted) {
             using handler_type = decltype(handler);
-            auto slot = boost::asio::get_associated_cancellation_slot(handler);
-            auto call = start_acquire(
-                through,
-                name,
-                wanted,
-                std::make_unique<
-                    detail::asio_handler<acquire_handler, std::optional<lease>, handler_type>>(
-                    std::move(handler)));
-            if (slot.is_connected()) {
+            // The slot is set before the call begins: its completion may come at once, on another thread.
+            const operation call;
+            if (auto slot = boost::asio::get_associated_cancellation_slot(handler); slot.is_connected()) {
                 slot.assign([call](boost::asio::cancellation_type) mutable { call.cancel(); });
             }
+            start_acquire(through,
+                          name,
+                          wanted,
+                          std::make_unique<
+                              detail::asio_handler<acquire_handler, std::optional<lease>, handler_type>>(
+                              std::move(handler)),
+                          call);
         },
         token,
         std::string(key),

@@ -12,8 +12,8 @@
 
 namespace dibs {
 
-/// Told once how a call ended. Called on a thread of the client's, or inside the call that started it never; must
-/// not throw and must not block.
+/// Told once how a call ended: on a thread of the client's, or of whoever works for it just then, so it must not throw
+/// and must not block.
 class acquire_handler {
   public:
     virtual ~acquire_handler() = default;
@@ -27,28 +27,34 @@ class release_handler {
     virtual void complete(std::error_code error, release_outcome outcome) = 0;
 };
 
-/// A call under way. Destroying it does not cancel the call.
+namespace detail {
+struct operation_access;
+}
+
+/// A call that may be cancelled, also before it is started. Copies name the same call. Destroying it does not cancel
+/// the call.
 class operation {
   public:
-    operation() noexcept = default;
+    operation();
 
     /// Asks the call to end with errc::cancelled; one that is already over stays as it is. A grant that arrives after
     /// this is given back by the client. Thread safety: any thread.
     void cancel() noexcept;
 
     struct state;
-    explicit operation(std::shared_ptr<state> shared) noexcept : state_(std::move(shared)) {}
 
   private:
+    friend struct detail::operation_access;
     std::shared_ptr<state> state_;
 };
 
-/// `options.wait` zero: one try. Bad arguments are told through the handler too. The client may be destroyed while the
-/// call is under way; it then ends with errc::closed.
-operation start_acquire(client& through,
-                        std::string_view key,
-                        acquire_options options,
-                        std::unique_ptr<acquire_handler> handler);
+/// `options.wait` zero: one try. Bad arguments are told through the handler too, then inside this call. When the client
+/// is destroyed while the call is under way, it ends with errc::closed.
+void start_acquire(client& through,
+                   std::string_view key,
+                   acquire_options options,
+                   std::unique_ptr<acquire_handler> handler,
+                   const operation& call = operation{});
 
 /// The handle is empty afterwards.
 void start_release(lease&& held, std::unique_ptr<release_handler> handler);

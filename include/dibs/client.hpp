@@ -113,6 +113,7 @@ class client {
 
   private:
     friend struct detail::lease_access;
+    client() noexcept;
     std::shared_ptr<detail::client_core> core_;
 };
 

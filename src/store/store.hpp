@@ -119,6 +119,11 @@ class store : public core::batch_target {
     /// Stops; answers what is under way. Idempotent.
     virtual void close() = 0;
 
+    /// The descriptor whose copies keep the attached grants of this store object alive: they end early when the last
+    /// copy is closed. Whoever runs a child tree under a lease passes it on. -1: this store has none.
+    /// Thread safety: any thread.
+    [[nodiscard]] virtual int liveness_descriptor() const noexcept { return -1; }
+
     // A blocking caller would pay two thread hops on a store that works in a thread of its own. Instead it may lend its
     // thread: between begin_assist and end_assist the store may leave work for the calling thread, which runs it by
     // assist() (false: nothing to do). end_assist hands what is left to the store's own thread.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/attempt.hpp"
+
+#include <utility>
+
+#include "client/checked_options.hpp"
+#include "client/client_core.hpp"
+#include "client/complaint.hpp"
+#include "client/operation_state.hpp"
+#include "client/shown_records.hpp"
+#include "core/key.hpp"
+
+namespace dibs::detail {
+
+attempt acquire_with_reason(client& through,
+                            std::string_view key,
+                            acquire_options options,
+                            std::stop_token stop) noexcept {
+    const auto core = lease_access::core(through);
+    attempt told;
+    const auto fail = [&](std::error_code code, std::string_view what) {
+        told.error = code;
+        told.message = complaint(key, core ? core->store().location() : "none", what);
+    };
+    if (!core) {
+        fail(errc::closed, "the client is closed");
+        return told;
+    }
+    if (auto fault = core::fault_of_key(key); !fault.empty()) {
+        fail(errc::invalid_key, fault);
+        return told;
+    }
+    if (auto fault = fault_of_options(options, core->store().caps()); !fault.empty()) {
+        fail(errc::invalid_argument, fault);
+        return told;
+    }
+    const auto state = std::make_shared<operation::state>();
+    recipes::mutex_outcome outcome;
+    {
+        const std::stop_callback on_stop(stop, [&core, state] { state->cancel(core); });
+        core->run([&](core::task done) {
+            state->start(core,
+                         std::string(key),
+                         terms_of(options),
+                         [&outcome, done = std::move(done)](recipes::mutex_outcome ended) mutable {
+                             outcome = std::move(ended);
+                             done();
+                         });
+        });
+    }
+    if (outcome.error) {
+        fail(outcome.error, outcome.detail.empty() ? outcome.error.message() : outcome.detail);
+    } else if (outcome.lease) {
+        told.granted = lease_access::make(core, std::move(outcome.lease));
+    }
+    told.holders = shown(std::move(outcome.holders));
+    told.done = outcome.done;
+    told.blocked = outcome.blocked;
+    told.blocked_reason = std::move(outcome.blocked_reason);
+    told.retry_after = outcome.retry_after;
+    return told;
+}
+
+int liveness_descriptor(client& of) noexcept {
+    const auto& core = lease_access::core(of);
+    return core ? core->store().liveness_descriptor() : -1;
+}
+
+void on_deadline(lease& of, std::function<void(std::int64_t)> told) noexcept {
+    const auto handle = lease_access::handle(of);
+    if (!handle) {
+        return;
+    }
+    handle->core->run([&](core::task done) {
+        auto& state = *handle->state;
+        told(state.deadline().time_since_epoch().count());
+        state.on_deadline = [told = std::move(told)](core::instant deadline) {
+            told(deadline.time_since_epoch().count());
+        };
+        done();
+    });
+}
+
+}  // namespace dibs::detail

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dibs/client.hpp>
+
+#include <utility>
+
+#include "client/attempt.hpp"
+#include "client/checked_options.hpp"
+#include "client/client_core.hpp"
+#include "client/complaint.hpp"
+#include "client/handed_over.hpp"
+#include "client/shown_records.hpp"
+#include "core/deadline.hpp"
+#include "core/key.hpp"
+#include "store/open.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr std::size_t records_per_page = 500;
+
+[[noreturn]] void fail(std::error_code error, const std::string& message) {
+    throw dibs::error(error, message);
+}
+
+}  // namespace
+
+namespace detail {
+
+std::optional<client> open_client(std::string_view url,
+                                  client_options options,
+                                  std::error_code& error,
+                                  std::string& message) noexcept {
+    error.clear();
+    try {
+        if (auto core = client_core::open(url, std::move(options), error, message)) {
+            return lease_access::make(std::move(core));
+        }
+    } catch (const std::system_error& fault) {
+        error = fault.code();
+        message = "store " + store::shown_url(url) + ": " + fault.what();
+    }
+    return std::nullopt;
+}
+
+client lease_access::make(std::shared_ptr<client_core> core) {
+    client made;
+    made.core_ = std::move(core);
+    return made;
+}
+
+}  // namespace detail
+
+client::client() noexcept = default;
+
+client::client(std::string_view store_url, client_options options) {
+    std::error_code error;
+    std::string message;
+    auto opened = detail::open_client(store_url, std::move(options), error, message);
+    if (!opened) {
+        fail(error, message);
+    }
+    core_ = std::move(opened->core_);
+}
+
+client::client(std::string_view store_url, client_options options, std::error_code& error) noexcept {
+    std::string message;
+    if (auto opened = detail::open_client(store_url, std::move(options), error, message)) {
+        core_ = std::move(opened->core_);
+    }
+}
+
+client::client(client&& other) noexcept = default;
+
+client& client::operator=(client&& other) noexcept {
+    if (this != &other) {
+        const auto before = std::exchange(core_, std::exchange(other.core_, nullptr));
+        if (before) {
+            before->close();
+        }
+    }
+    return *this;
+}
+
+client::~client() {
+    if (core_) {
+        core_->close();
+    }
+}
+
+std::optional<lease> client::acquire(std::string_view key,
+                                     acquire_options options,
+                                     std::stop_token stop,
+                                     std::error_code& error) noexcept {
+    auto told = detail::acquire_with_reason(*this, key, options, std::move(stop));
+    error = told.error;
+    return std::move(told.granted);
+}
+
+std::optional<lease> client::acquire(std::string_view key, acquire_options options, std::stop_token stop) {
+    auto told = detail::acquire_with_reason(*this, key, options, std::move(stop));
+    if (told.error) {
+        fail(told.error, told.message);
+    }
+    return std::move(told.granted);
+}
+
+std::optional<lease> client::try_acquire(std::string_view key,
+                                         acquire_options options,
+                                         std::error_code& error) noexcept {
+    options.wait = std::chrono::milliseconds::zero();
+    return acquire(key, options, {}, error);
+}
+
+std::optional<lease> client::try_acquire(std::string_view key, acquire_options options) {
+    options.wait = std::chrono::milliseconds::zero();
+    return acquire(key, options, std::stop_token{});
+}
+
+namespace {
+
+lease adopted(const std::shared_ptr<detail::client_core>& core,
+              std::string_view text,
+              const acquire_options& options,
+              std::error_code& error,
+              std::string& message) {
+    if (!core) {
+        error = errc::closed;
+        return {};
+    }
+    const auto parsed = detail::handed_over::parse(text);
+    if (!parsed) {
+        error = errc::invalid_argument;
+        message = "this is not the text of a lease that was handed over";
+        return {};
+    }
+    const auto complain = [&](std::error_code code, std::string_view what) {
+        error = code;
+        message = detail::complaint(parsed->key, core->store().location(), what);
+    };
+    if (auto fault = detail::fault_of_options(options, core->store().caps()); !fault.empty()) {
+        complain(errc::invalid_argument, fault);
+        return {};
+    }
+    const auto terms = detail::terms_of(options).lease;
+    core::reply told;
+    recipes::lease_ptr taken;
+    core->run([&](core::task done) {
+        if (core->closed()) {
+            told.given = core::refused(errc::closed, "the client is closed");
+            done();
+            return;
+        }
+        const auto env = core->env();
+        core::renew asked;
+        asked.key = parsed->key;
+        asked.holder = parsed->holder;
+        asked.ttl = std::chrono::duration_cast<core::microseconds>(terms.ttl);
+        asked.adopt = core::renew::change{
+            .holder = core::holder_id::draw(env.random),
+            .attached = terms.attached ? core::attachment::attached : core::attachment::detached};
+        const auto holder = asked.adopt->holder;
+        core->batcher().submit(
+            std::move(asked),
+            terms.ttl / 6,
+            env.time.now() + std::chrono::nanoseconds(options.timeout),
+            [&told, &taken, &terms, &parsed, core, holder, done = std::move(done), first = true](
+                core::reply heard) mutable {
+                if (!std::exchange(first, false)) {
+                    return;
+                }
+                const auto& given = heard.given;
+                const auto deadline = core::local_deadline(heard.sent, terms.ttl);
+                const auto now = core->env().time.now();
+                if (given.took == core::effect::yes && given.what == core::verdict::renewed &&
+                    given.fences.contains(parsed->fence) && now < deadline) {
+                    taken = std::make_shared<core::lease_state>(
+                        parsed->key, holder, parsed->fence, terms, now, deadline);
+                    core->mutex().adopted(taken, heard.sent);
+                }
+                told = std::move(heard);
+                done();
+            });
+    });
+    if (taken) {
+        return detail::lease_access::make(core, std::move(taken));
+    }
+    if (told.given.took == core::effect::yes) {
+        complain(errc::lease_gone, "the lease has expired, was given back, or was adopted by another process");
+    } else {
+        complain(told.given.error, told.given.detail);
+    }
+    return {};
+}
+
+}  // namespace
+
+lease client::adopt(std::string_view handed_over, acquire_options options, std::error_code& error) noexcept {
+    error.clear();
+    std::string message;
+    return adopted(core_, handed_over, options, error, message);
+}
+
+lease client::adopt(std::string_view handed_over, acquire_options options) {
+    std::error_code error;
+    std::string message;
+    auto taken = adopted(core_, handed_over, options, error, message);
+    if (error) {
+        fail(error, message);
+    }
+    return taken;
+}
+
+namespace {
+
+core::page one_page(detail::client_core& core, std::string prefix, std::string after, std::size_t limit) {
+    core::page page;
+    core.run([&](core::task done) {
+        if (core.closed()) {
+            page.error = errc::closed;
+            done();
+            return;
+        }
+        core.store().list(std::move(prefix),
+                          std::move(after),
+                          limit,
+                          [&page, done = std::move(done)](core::page read) mutable {
+                              page = std::move(read);
+                              done();
+                          });
+    });
+    return page;
+}
+
+std::vector<record> all_records(const std::shared_ptr<detail::client_core>& core,
+                                std::string_view prefix,
+                                std::error_code& error,
+                                std::string& message) {
+    std::vector<record> all;
+    if (!core) {
+        error = errc::closed;
+        return all;
+    }
+    std::string after;
+    for (bool more = true; more;) {
+        auto page = one_page(*core, std::string(prefix), after, records_per_page);
+        if (page.error) {
+            error = page.error;
+            message = "listing (store " + core->store().location() + "): " + page.detail;
+            return {};
+        }
+        more = page.more && !page.records.empty();
+        for (auto& one : page.records) {
+            all.push_back(detail::shown(std::move(one)));
+        }
+        if (more) {
+            after = all.back().key;
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+std::vector<record> client::list(std::string_view prefix, std::error_code& error) noexcept {
+    error.clear();
+    std::string message;
+    return all_records(core_, prefix, error, message);
+}
+
+std::vector<record> client::list(std::string_view prefix) {
+    std::error_code error;
+    std::string message;
+    auto all = all_records(core_, prefix, error, message);
+    if (error) {
+        fail(error, message);
+    }
+    return all;
+}
+
+std::optional<record> client::inspect(std::string_view key, std::error_code& error) noexcept {
+    error.clear();
+    if (!core_) {
+        error = errc::closed;
+        return std::nullopt;
+    }
+    if (!core::fault_of_key(key).empty()) {
+        error = errc::invalid_key;
+        return std::nullopt;
+    }
+    auto page = one_page(*core_, std::string(key), {}, 1);
+    error = page.error;
+    if (page.records.empty() || page.records.front().key != key) {
+        return std::nullopt;
+    }
+    return detail::shown(std::move(page.records.front()));
+}
+
+std::optional<record> client::inspect(std::string_view key) {
+    std::error_code error;
+    auto found = inspect(key, error);
+    if (error) {
+        fail(error, detail::complaint(key, core_ ? core_->store().location() : "none", error.message()));
+    }
+    return found;
+}
+
+store_info client::store() const {
+    store_info told;
+    if (core_) {
+        const auto& caps = core_->store().caps();
+        told.name = caps.name;
+        told.location = core_->store().location();
+        told.scope = caps.scope;
+        told.ttl_min = std::chrono::ceil<std::chrono::milliseconds>(caps.ttl_min);
+        told.ttl_max = std::chrono::floor<std::chrono::milliseconds>(caps.ttl_max);
+        told.notices_death = caps.notices_death;
+        told.wakes_waiters = caps.wakes;
+        told.fence_source = caps.fence_source;
+    }
+    return told;
+}
+
+statistics client::stats() const noexcept { return core_ ? core_->stats() : statistics{}; }
+
+}  // namespace dibs

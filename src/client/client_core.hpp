@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What stands behind a client: its executor and clock, the store, and the parts of the core that work on them. Shared by
+// the client, its leases and the calls under way, so that each of them may go first.
+//
+// Thread safety: `run` and the constants from any thread; the parts only on the executor.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "client/boot_time_source.hpp"
+#include "client/kernel_entropy.hpp"
+#include "client/notifier_thread.hpp"
+#include "client/serial_executor.hpp"
+#include "core/batcher.hpp"
+#include "core/undo.hpp"
+#include "core/watchdog.hpp"
+#include "recipes/mutex.hpp"
+#include "store/store.hpp"
+
+#include <dibs/client.hpp>
+
+namespace dibs::detail {
+
+class client_core : public std::enable_shared_from_this<client_core> {
+  public:
+    /// Null: `error` and `detail` say why.
+    static std::shared_ptr<client_core> open(std::string_view url,
+                                             client_options options,
+                                             std::error_code& error,
+                                             std::string& detail);
+    ~client_core();
+    client_core(const client_core&) = delete;
+    client_core& operator=(const client_core&) = delete;
+
+    /// Gives back what is held, tells the handles, waits shortly for the store, and stops. Idempotent.
+    void close() noexcept;
+
+    /// Runs `start` on the executor and waits until the completion that it was given has been called. The calling
+    /// thread does the work itself when nobody else is at it.
+    void run(core::unique_function<void(core::task)> start);
+
+    /// Runs `work` on the executor; at once when nobody else is at it.
+    void post(core::task work) { executor_.post(std::move(work)); }
+
+    void log(log_level level, std::string_view text) const;
+
+    [[nodiscard]] core::environment env() noexcept {
+        return {executor_, time_, random_, notices_};
+    }
+    [[nodiscard]] store::store& store() noexcept { return *store_; }
+    [[nodiscard]] core::batcher& batcher() noexcept { return *batcher_; }
+    [[nodiscard]] core::watchdog& watchdog() noexcept { return *watchdog_; }
+    [[nodiscard]] recipes::mutex& mutex() noexcept { return *mutex_; }
+    [[nodiscard]] bool closed() const noexcept { return closed_; }
+
+    [[nodiscard]] statistics stats();
+
+  private:
+    client_core();
+    void build(std::unique_ptr<store::store> store);
+    void begin_close();
+    [[nodiscard]] bool settled() const;
+
+    serial_executor executor_;
+    boot_time_source time_;
+    kernel_entropy random_;
+    notifier_thread notices_;
+    std::function<void(log_level, std::string_view)> log_;
+    mutable std::mutex log_mutex_;
+
+    std::unique_ptr<store::store> store_;
+    std::unique_ptr<core::batcher> batcher_;
+    std::unique_ptr<core::undo> undo_;
+    std::unique_ptr<core::watchdog> watchdog_;
+    std::unique_ptr<recipes::mutex> mutex_;
+    std::atomic<bool> closed_{false};
+    std::atomic<bool> close_called_{false};
+};
+
+/// What a public lease points to.
+struct lease_handle {
+    std::shared_ptr<client_core> core;
+    recipes::lease_ptr state;
+};
+
+/// Makes public objects from ours, and the reverse.
+struct lease_access {
+    static lease make(std::shared_ptr<client_core> core, recipes::lease_ptr state);
+    static client make(std::shared_ptr<client_core> core);
+    static const std::shared_ptr<lease_handle>& handle(const lease& held) noexcept;
+    static std::shared_ptr<lease_handle> take(lease& held) noexcept;
+    static const std::shared_ptr<client_core>& core(const client& of) noexcept;
+    /// Gives a lease back without waiting for the store.
+    static void drop(std::shared_ptr<lease_handle> handle) noexcept;
+};
+
+}  // namespace dibs::detail

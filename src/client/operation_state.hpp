@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A call under way that may be cancelled from any thread, also before it has begun.
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "client/client_core.hpp"
+#include "recipes/mutex.hpp"
+
+#include <dibs/async.hpp>
+
+namespace dibs {
+
+struct operation::state : std::enable_shared_from_this<operation::state> {
+    /// On the executor of `core`.
+    void start(const std::shared_ptr<detail::client_core>& core,
+               std::string key,
+               recipes::mutex_terms terms,
+               recipes::mutex::completion done);
+
+    /// From any thread.
+    void cancel(const std::shared_ptr<detail::client_core>& core) noexcept;
+
+    /// Which client the call goes through. From any thread.
+    void attach(const std::shared_ptr<detail::client_core>& core);
+    [[nodiscard]] std::shared_ptr<detail::client_core> through();
+
+    std::atomic<bool> cancelled{false};
+    recipes::mutex::call_ptr call;  ///< on the executor alone
+
+  private:
+    std::mutex mutex_;
+    std::weak_ptr<detail::client_core> through_;
+};
+
+namespace detail {
+
+struct operation_access {
+    static const std::shared_ptr<operation::state>& state_of(const operation& call) noexcept {
+        return call.state_;
+    }
+};
+
+}  // namespace detail
+
+}  // namespace dibs

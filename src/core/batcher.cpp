@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/batcher.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dibs::core {
+
+struct batcher::pending {
+    verb what;
+    nanoseconds patience;
+    instant give_up;
+    completion done;
+    enum class stage : std::uint8_t { waiting, cancelled, sent, doubtful, answered } at =
+        stage::waiting;
+};
+
+struct batcher::flight {
+    explicit flight(lane_state& lane) : on(lane) {}
+    lane_state& on;
+    std::vector<std::shared_ptr<pending>> entries;
+    instant sent{};
+    std::unique_ptr<timer> patience;
+};
+
+batcher::batcher(environment env, batch_target& target) : env_(env), target_(target) {}
+
+batcher::~batcher() { *alive_ = false; }
+
+bool batcher::idle() const noexcept {
+    return in_flight_ == 0 && renewals_.first.empty() && others_.first.empty() &&
+           others_.second.empty();
+}
+
+batcher::lane_state& batcher::lane_of(const verb& what) noexcept {
+    return std::holds_alternative<renew>(what) ? renewals_ : others_;
+}
+
+batcher::ticket batcher::submit(verb what, nanoseconds patience, instant give_up, completion done) {
+    auto entry = std::make_shared<pending>(
+        pending{std::move(what), patience, give_up, std::move(done)});
+    auto& which = lane_of(entry->what);
+    if (closed_) {
+        env_.exec.post([entry] {
+            entry->done({.given = refused(errc::closed, "the client is closed")});
+        });
+        return ticket{};
+    }
+    const bool ahead = std::holds_alternative<release>(entry->what) ||
+                       std::holds_alternative<renew>(entry->what);
+    (ahead ? which.first : which.second).push_back(entry);
+    if (!which.under_way) {
+        post_flush(which);
+    }
+    return ticket{entry};
+}
+
+bool batcher::cancel(const ticket& which) noexcept {
+    const auto entry = which.entry_.lock();
+    if (!entry || entry->at != pending::stage::waiting) {
+        return entry != nullptr && entry->at == pending::stage::cancelled;
+    }
+    entry->at = pending::stage::cancelled;
+    return true;
+}
+
+// The flush comes as a task of its own, so that what is asked for in the same turn shares the batch.
+void batcher::post_flush(lane_state& which) {
+    if (std::exchange(which.flush_posted, true)) {
+        return;
+    }
+    env_.exec.post([this, alive = std::weak_ptr<bool>(alive_), &which] {
+        if (!alive.expired()) {
+            which.flush_posted = false;
+            flush(which);
+        }
+    });
+}
+
+void batcher::take(std::deque<std::shared_ptr<pending>>& from,
+                   std::vector<std::shared_ptr<pending>>& into,
+                   instant now) {
+    while (!from.empty() && into.size() < max_batch_entries) {
+        auto entry = std::move(from.front());
+        from.pop_front();
+        if (entry->at == pending::stage::cancelled) {
+            continue;
+        }
+        if (now >= entry->give_up) {
+            entry->at = pending::stage::answered;
+            env_.exec.post([entry, now] {
+                entry->done({.given = refused(errc::timed_out, "not sent before its deadline"),
+                             .sent = now});
+            });
+            continue;
+        }
+        into.push_back(std::move(entry));
+    }
+}
+
+void batcher::flush(lane_state& which) {
+    if (which.under_way || closed_) {
+        return;
+    }
+    const auto now = env_.time.now();
+    auto batch = std::make_shared<flight>(which);
+    take(which.first, batch->entries, now);
+    take(which.second, batch->entries, now);
+    if (batch->entries.empty()) {
+        return;
+    }
+    batch->sent = now;
+    std::vector<entry> going;
+    going.reserve(batch->entries.size());
+    auto earliest = instant::max();
+    for (const auto& one : batch->entries) {
+        one->at = pending::stage::sent;
+        const auto until = std::min(now + one->patience, one->give_up);
+        earliest = std::min(earliest, until);
+        going.push_back({one->what, until});
+    }
+    in_flight_ += going.size();
+    which.under_way = batch;
+    batch->patience = std::make_unique<timer>(
+        [this, weak = std::weak_ptr<flight>(batch)] {
+            if (const auto late = weak.lock()) {
+                out_of_patience(late);
+            }
+        });
+    // The store refuses an entry at its deadline by itself; its definite answer shall win over our doubt.
+    env_.time.arm(*batch->patience, earliest + milliseconds{5});
+    target_.execute(which.name,
+                    std::move(going),
+                    [this, alive = std::weak_ptr<bool>(alive_), batch](answers given) {
+                        if (!alive.expired()) {
+                            answered(batch, std::move(given));
+                        }
+                    });
+}
+
+void batcher::answered(const std::shared_ptr<flight>& batch, answers given) {
+    batch->patience.reset();
+    in_flight_ -= batch->entries.size();
+    free_lane(batch);
+    for (std::size_t at = 0; at < batch->entries.size(); ++at) {
+        auto& one = *batch->entries[at];
+        one.at = pending::stage::answered;
+        auto told = at < given.size() ? std::move(given[at])
+                                      : in_doubt("the store answered fewer entries than it was sent");
+        one.done({.given = std::move(told), .sent = batch->sent});
+    }
+}
+
+void batcher::out_of_patience(const std::shared_ptr<flight>& batch) {
+    free_lane(batch);
+    const auto now = env_.time.now();
+    auto next = instant::max();
+    std::vector<std::shared_ptr<pending>> doubtful;
+    for (const auto& one : batch->entries) {
+        if (one->at != pending::stage::sent) {
+            continue;
+        }
+        const auto until = std::min(batch->sent + one->patience, one->give_up) + milliseconds{5};
+        if (now >= until) {
+            one->at = pending::stage::doubtful;
+            doubtful.push_back(one);
+        } else {
+            next = std::min(next, until);
+        }
+    }
+    if (next != instant::max()) {
+        env_.time.arm(*batch->patience, next);
+    }
+    for (const auto& one : doubtful) {
+        one->done({.given = in_doubt("the store did not answer in time"),
+                   .sent = batch->sent,
+                   .final = false});
+    }
+}
+
+void batcher::free_lane(const std::shared_ptr<flight>& batch) {
+    auto& lane = batch->on;
+    if (lane.under_way == batch) {
+        lane.under_way.reset();
+        if (!lane.first.empty() || !lane.second.empty()) {
+            post_flush(lane);
+        }
+    }
+}
+
+void batcher::close() {
+    closed_ = true;
+    for (auto* queue : {&renewals_.first, &others_.first, &others_.second}) {
+        for (const auto& entry : *queue) {
+            if (entry->at == pending::stage::waiting) {
+                entry->at = pending::stage::answered;
+                env_.exec.post([entry] {
+                    entry->done({.given = refused(errc::closed, "the client is closed")});
+                });
+            }
+        }
+        queue->clear();
+    }
+}
+
+}  // namespace dibs::core

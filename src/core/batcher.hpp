@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Turns what many callers want at a moment into few steps of the store. While a batch is under way, what comes in is
+// collected; then that goes out as one. A lone caller's batch holds one entry and leaves at once.
+//
+// Thread safety: none; it lives on the executor.
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "core/environment.hpp"
+
+namespace dibs::core {
+
+/// What a caller is told about its entry.
+struct reply {
+    answer given;
+    instant sent{};      ///< read before the batch left; the store's ttl starts no earlier
+    bool final = true;   ///< false: the patience is over and the outcome unknown; the true answer may still follow
+};
+
+class batcher {
+    struct pending;
+
+  public:
+    /// Told once, or twice when the first reply is not final.
+    using completion = unique_function<void(reply)>;
+
+    /// Names an entry that may not have been sent yet.
+    class ticket {
+      public:
+        ticket() = default;
+
+      private:
+        friend class batcher;
+        explicit ticket(std::weak_ptr<pending> entry) noexcept : entry_(std::move(entry)) {}
+        std::weak_ptr<pending> entry_;
+    };
+
+    batcher(environment env, batch_target& target);
+    ~batcher();
+    batcher(const batcher&) = delete;
+    batcher& operator=(const batcher&) = delete;
+
+    /// Queues an entry. It is answered within `patience` of being sent, and not sent after `give_up`: it is then
+    /// refused with errc::timed_out. Renewals travel on their own lane; releases go before acquires.
+    ticket submit(verb what, nanoseconds patience, instant give_up, completion done);
+
+    /// Takes an entry back that was not sent: true, and its completion is never called. False: it was sent, and its
+    /// completion tells.
+    bool cancel(const ticket& which) noexcept;
+
+    /// Entries that were sent and have no final answer.
+    [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+    [[nodiscard]] bool idle() const noexcept;
+
+    /// Refuses everything that was not sent, and what comes later.
+    void close();
+
+  private:
+    struct flight;
+    struct lane_state {
+        explicit lane_state(lane which) : name(which) {}
+        const lane name;
+        std::deque<std::shared_ptr<pending>> first;   ///< releases, renewals
+        std::deque<std::shared_ptr<pending>> second;  ///< acquires and the rest
+        std::shared_ptr<flight> under_way;            ///< holds up the lane until answered or out of patience
+        bool flush_posted = false;
+    };
+
+    lane_state& lane_of(const verb& what) noexcept;
+    void post_flush(lane_state& which);
+    void flush(lane_state& which);
+    void take(std::deque<std::shared_ptr<pending>>& from,
+              std::vector<std::shared_ptr<pending>>& into,
+              instant now);
+    void answered(const std::shared_ptr<flight>& batch, answers given);
+    void out_of_patience(const std::shared_ptr<flight>& batch);
+    void free_lane(const std::shared_ptr<flight>& batch);
+
+    environment env_;
+    batch_target& target_;
+    lane_state renewals_{lane::renewals};
+    lane_state others_{lane::others};
+    std::size_t in_flight_ = 0;
+    bool closed_ = false;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace dibs::core

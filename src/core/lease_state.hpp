@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The life of one lease: held until released, or until lost for one reason, once and for all.
+//
+//   held ──release──▶ released
+//    │
+//    └──deadline, taken, revoked, gone, max_hold, closed──▶ lost(reason)
+//
+// Any thread may look; only the executor moves the deadline and ends the lease. The one exception is a reader who
+// finds the deadline passed: it makes the loss final on the spot, so that nobody ever sees "held" after "lost", even
+// when a renewal is answered in that very moment.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+
+#include "core/deadline.hpp"
+#include "core/environment.hpp"
+#include "core/fence.hpp"
+#include "core/holder_id.hpp"
+
+#include <dibs/error.hpp>
+
+namespace dibs::core {
+
+struct lease_terms {
+    nanoseconds ttl{};
+    nanoseconds renew_every{};  ///< zero: never
+    nanoseconds max_hold{};     ///< zero: no limit
+    nanoseconds notice{};       ///< how much before the deadline `lost` is requested
+    bool attached = true;
+};
+
+class lease_state {
+  public:
+    lease_state(std::string key,
+                holder_id holder,
+                fence_number fence,
+                lease_terms terms,
+                instant since,
+                instant deadline);
+
+    [[nodiscard]] const std::string& key() const noexcept { return key_; }
+    [[nodiscard]] fence_number fence() const noexcept { return fence_; }
+    [[nodiscard]] instant deadline() const noexcept {
+        return instant{nanoseconds{deadline_.load(std::memory_order_acquire)}};
+    }
+    /// When it was granted, by the local clock.
+    [[nodiscard]] instant since() const noexcept { return since_; }
+
+    /// Never true at or after the deadline; never true again after false. Thread safety: any thread.
+    [[nodiscard]] bool held(instant now) noexcept;
+
+    /// Zero while held or released; else the reason. Thread safety: any thread.
+    [[nodiscard]] std::error_code lost_reason() const noexcept;
+
+    [[nodiscard]] bool released() const noexcept { return status_.load() == status_released; }
+    [[nodiscard]] std::stop_token lost() const noexcept { return lost_.get_token(); }
+
+    // --- on the executor alone -----------------------------------------------------------------------------------
+
+    /// A renewal succeeded. False when the lease had ended before: the answer changes nothing then.
+    bool prolong(instant now, instant deadline) noexcept;
+
+    /// Ends it as lost; false when it had ended before. The caller announces it.
+    bool lose(errc reason) noexcept;
+
+    /// Ends it as released; false when it had ended before.
+    bool end_by_release() noexcept;
+
+    /// Requests `lost`. Runs users' callbacks: to be called through the notifier only.
+    void request_lost() noexcept { lost_.request_stop(); }
+
+    holder_id holder;   ///< changes by adoption and detaching
+    lease_terms terms;  ///< a manual renewal may change the ttl
+    std::function<void(instant)> on_deadline;  ///< told when the deadline moves
+
+  private:
+    static constexpr int status_held = 0;
+    static constexpr int status_released = -1;  // positive values are the errc of the loss
+
+    const std::string key_;
+    const fence_number fence_;
+    const instant since_;
+    std::atomic<std::int64_t> deadline_;
+    std::atomic<int> status_{status_held};
+    std::stop_source lost_;
+};
+
+}  // namespace dibs::core

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/watchdog.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace dibs::core {
+
+namespace {
+
+/// A deadline noticed this much too late means that the process did not run, rather than that the store was gone.
+constexpr nanoseconds asleep_after = std::chrono::seconds{1};
+
+/// Spreads bits (the finaliser of SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
+std::uint64_t mixed(std::uint64_t bits) noexcept {
+    bits = (bits ^ (bits >> 30U)) * 0xBF58476D1CE4E5B9U;
+    bits = (bits ^ (bits >> 27U)) * 0x94D049BB133111EBU;
+    return bits ^ (bits >> 31U);
+}
+
+}  // namespace
+
+struct watchdog::guarded_lease : std::enable_shared_from_this<watchdog::guarded_lease> {
+    guarded_lease(lease_ptr held, watchdog& dog)
+        : lease(std::move(held)), alarm([this, &dog] { dog.wake(*this); }) {}
+
+    lease_ptr lease;
+    timer alarm;
+    instant renew_at = instant::max();
+    instant last_sent{};
+    unsigned failures = 0;
+    std::uint64_t sends = 0;   ///< numbers the renewals
+    bool on_its_way = false;   ///< the latest renewal was handed to the batcher and is not answered
+    bool told_to_stop = false;
+    batcher::ticket ticket;
+
+    struct wish {
+        nanoseconds ttl;
+        std::optional<renew::change> into;
+        batcher::completion done;
+    };
+    std::deque<wish> wishes;      ///< what the holder asked for while a renewal was on its way
+    std::optional<wish> current;  ///< whose renewal is on its way
+};
+
+watchdog::watchdog(environment env, batcher& through, undo& doubts, listener told)
+    : env_(env), batcher_(through), undo_(doubts), listener_(std::move(told)) {
+    std::array<std::byte, sizeof seed_> bytes{};
+    env_.random.fill(bytes);
+    std::memcpy(&seed_, bytes.data(), sizeof seed_);
+}
+
+watchdog::~watchdog() = default;
+
+// Drawn from the moment of sending, so that leases renewed in one batch stay together, while processes drift apart.
+nanoseconds watchdog::jittered(nanoseconds every, instant sent) const noexcept {
+    const auto bits = mixed(seed_ ^ static_cast<std::uint64_t>(sent.time_since_epoch().count()));
+    const auto permille = 900 + static_cast<std::int64_t>(bits % 201);
+    return every / 1000 * permille;
+}
+
+void watchdog::guard(const lease_ptr& lease, instant sent) {
+    auto added = std::make_shared<guarded_lease>(lease, *this);
+    added->last_sent = sent;
+    if (lease->terms.renew_every > nanoseconds::zero()) {
+        added->renew_at = sent + jittered(lease->terms.renew_every, sent);
+    }
+    leases_.emplace(lease.get(), added);
+    schedule(*added, env_.time.now());
+}
+
+bool watchdog::forget(const lease_state& lease) {
+    const auto at = leases_.find(&lease);
+    if (at == leases_.end()) {
+        return false;
+    }
+    const auto which = at->second;
+    leases_.erase(at);
+    env_.time.disarm(which->alarm);
+    batcher_.cancel(which->ticket);
+    if (which->current && which->current->done) {
+        which->wishes.push_front(std::move(*which->current));
+    }
+    for (auto& wish : which->wishes) {
+        wish.done({.given = refused(errc::not_held, "the lease was given back meanwhile")});
+    }
+    return true;
+}
+
+bool watchdog::in_doubt(const lease_state& lease) const {
+    const auto at = leases_.find(&lease);
+    return at != leases_.end() && at->second->on_its_way;
+}
+
+std::vector<watchdog::lease_ptr> watchdog::guarded() const {
+    std::vector<lease_ptr> all;
+    all.reserve(leases_.size());
+    for (const auto& [address, which] : leases_) {
+        all.push_back(which->lease);
+    }
+    return all;
+}
+
+void watchdog::schedule(guarded_lease& which, instant now) {
+    const auto& lease = *which.lease;
+    auto next = lease.deadline();
+    if (!which.on_its_way) {
+        next = std::min(next, which.renew_at);
+    }
+    if (!which.told_to_stop) {
+        if (lease.terms.notice > nanoseconds::zero()) {
+            next = std::min(next, lease.deadline() - lease.terms.notice);
+        }
+        if (lease.terms.max_hold > nanoseconds::zero()) {
+            next = std::min(next, lease.since() + lease.terms.max_hold);
+        }
+    }
+    env_.time.arm(which.alarm, std::max(next, now));
+}
+
+void watchdog::ask_holder_to_stop(guarded_lease& which) {
+    which.told_to_stop = true;
+    env_.notices.notify([lease = which.lease] { lease->request_lost(); });
+}
+
+void watchdog::wake(guarded_lease& which) {
+    const auto keep = which.shared_from_this();
+    const auto now = env_.time.now();
+    auto& lease = *which.lease;
+    const bool hold_is_over = lease.terms.max_hold > nanoseconds::zero() &&
+                              now >= lease.since() + lease.terms.max_hold;
+    if (now >= lease.deadline()) {
+        const bool asleep = now - lease.deadline() > std::min(asleep_after, lease.terms.ttl);
+        lose(which.lease,
+             hold_is_over ? errc::max_hold_reached
+             : asleep     ? errc::holder_was_asleep
+                          : errc::lease_expired);
+        return;
+    }
+    const bool notice_is_due =
+        lease.terms.notice > nanoseconds::zero() && now >= lease.deadline() - lease.terms.notice;
+    if (!which.told_to_stop && (notice_is_due || hold_is_over)) {
+        ask_holder_to_stop(which);
+    }
+    if (hold_is_over) {
+        // Not given back at once: the work may still be at it. It ends by the holder's release, or at its deadline.
+        which.renew_at = instant::max();
+    }
+    if (!which.on_its_way && now >= which.renew_at) {
+        send(which, now);
+    }
+    schedule(which, now);
+}
+
+void watchdog::send(guarded_lease& which, instant now) {
+    auto& lease = *which.lease;
+    renew asked;
+    asked.key = lease.key();
+    asked.holder = lease.holder;
+    auto ttl = lease.terms.ttl;
+    if (!which.wishes.empty()) {
+        which.current = std::move(which.wishes.front());
+        which.wishes.pop_front();
+        ttl = which.current->ttl;
+        asked.adopt = which.current->into;
+    }
+    asked.ttl = std::chrono::duration_cast<microseconds>(ttl);
+    which.on_its_way = true;
+    which.ticket =
+        batcher_.submit(std::move(asked),
+                        std::min(lease.terms.ttl, ttl) / 6,
+                        std::max(lease.deadline(), now + milliseconds{1}),
+                        [this, number = ++which.sends, asked_as = lease.holder, weak = which.weak_from_this()](
+                            const reply& heard) {
+                            const auto still = weak.lock();
+                            if (!still || !leases_.contains(still->lease.get())) {
+                                return;
+                            }
+                            if (number == still->sends && still->on_its_way) {
+                                answered(still, heard);
+                            } else if (asked_as == still->lease->holder) {
+                                answered_late(*still, heard);
+                            }
+                        });
+}
+
+// The answer of a renewal that was given up as unknown; another one may be on its way meanwhile.
+void watchdog::answered_late(guarded_lease& which, const reply& heard) {
+    if (heard.given.took != effect::yes) {
+        return;
+    }
+    const auto keep = which.shared_from_this();
+    if (heard.given.what == verdict::renewed) {
+        if (heard.sent > which.last_sent) {
+            which.last_sent = heard.sent;
+            which.lease->prolong(env_.time.now(), local_deadline(heard.sent, which.lease->terms.ttl));
+            schedule(which, env_.time.now());
+        }
+    } else {
+        lose(which.lease, reason_of(heard.given));
+    }
+}
+
+errc watchdog::reason_of(const answer& given) const noexcept {
+    switch (given.lost) {
+        case loss::taken:
+            return errc::lease_taken;
+        case loss::revoked:
+            return errc::lease_revoked;
+        case loss::expired:
+            return errc::lease_expired;
+        case loss::gone:
+        case loss::none:
+            return errc::lease_gone;
+    }
+    return errc::lease_gone;
+}
+
+void watchdog::answered(const guarded_ptr& which, const reply& heard) {
+    const auto now = env_.time.now();
+    const auto& given = heard.given;
+    if (given.took == effect::yes && given.what == verdict::renewed) {
+        renewed(*which, heard);
+    } else if (given.took == effect::yes) {
+        // Our own undo or a foreign hand ended it. A holder id that changed meanwhile (adoption) is no loss of ours.
+        auto wish = std::exchange(which->current, std::nullopt);
+        lose(which->lease, reason_of(given));
+        if (wish && wish->done) {
+            wish->done({.given = given, .sent = heard.sent});
+        }
+        return;
+    } else {
+        ++counters_.renew_failed;
+        ++which->failures;
+        if (listener_.renewal_failed) {
+            listener_.renewal_failed(*which->lease, given);
+        }
+        const auto longest = which->lease->terms.ttl / 6;
+        const auto pause = std::min(longest, longest / 16 * (1 << std::min(which->failures, 4U)));
+        if (which->renew_at != instant::max()) {
+            which->renew_at = now + jittered(pause, now);
+        }
+    }
+    which->on_its_way = false;
+    if (auto wish = std::exchange(which->current, std::nullopt); wish && wish->done) {
+        wish->done({.given = given, .sent = heard.sent});
+    }
+    if (!leases_.contains(which->lease.get())) {
+        return;
+    }
+    if (!which->wishes.empty()) {
+        send(*which, now);
+    }
+    schedule(*which, now);
+}
+
+void watchdog::renewed(guarded_lease& which, const reply& heard) {
+    auto& lease = *which.lease;
+    which.last_sent = heard.sent;
+    which.failures = 0;
+    ++counters_.renewed;
+    if (which.current) {
+        lease.terms.ttl = which.current->ttl;
+        lease.terms.renew_every = std::min(lease.terms.renew_every, which.current->ttl / 3);
+        if (which.current->into) {
+            lease.holder = which.current->into->holder;
+            lease.terms.attached = which.current->into->attached == attachment::attached;
+        }
+    }
+    lease.prolong(env_.time.now(), local_deadline(heard.sent, lease.terms.ttl));
+    if (which.renew_at != instant::max()) {
+        which.renew_at = heard.sent + jittered(lease.terms.renew_every, heard.sent);
+    }
+}
+
+void watchdog::renew_now(const lease_ptr& lease, nanoseconds ttl, batcher::completion done) {
+    const auto at = leases_.find(lease.get());
+    if (at == leases_.end()) {
+        done({.given = refused(errc::not_held, "the lease is not held")});
+        return;
+    }
+    auto& which = *at->second;
+    which.wishes.push_back({ttl, std::nullopt, std::move(done)});
+    if (!which.on_its_way) {
+        send(which, env_.time.now());
+    }
+}
+
+void watchdog::change(const lease_ptr& lease, renew::change into, batcher::completion done) {
+    const auto at = leases_.find(lease.get());
+    if (at == leases_.end()) {
+        done({.given = refused(errc::not_held, "the lease is not held")});
+        return;
+    }
+    auto& which = *at->second;
+    which.wishes.push_back({lease->terms.ttl, into, std::move(done)});
+    if (!which.on_its_way) {
+        send(which, env_.time.now());
+    }
+}
+
+void watchdog::lose(const lease_ptr& lease, errc reason) {
+    const auto at = leases_.find(lease.get());
+    if (at == leases_.end()) {
+        return;
+    }
+    const auto which = at->second;
+    lease->lose(reason);
+    ++counters_.lost;
+    if (listener_.lost) {
+        listener_.lost(lease);
+    }
+    if (!which->told_to_stop) {
+        ask_holder_to_stop(*which);
+    }
+    forget(*lease);
+    const bool store_may_have_it = reason != errc::lease_taken && reason != errc::lease_revoked &&
+                                   reason != errc::lease_gone;
+    if (store_may_have_it) {
+        undo_.settle({.key = lease->key(),
+                      .holder = lease->holder,
+                      .ttl = lease->terms.ttl,
+                      .last_sent = which->last_sent,
+                      .not_after = std::nullopt,
+                      .answered = true});
+    }
+}
+
+}  // namespace dibs::core

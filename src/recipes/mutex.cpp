@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/mutex.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace dibs::recipes {
+
+using core::effect;
+using core::instant;
+using core::milliseconds;
+using core::nanoseconds;
+using core::reply;
+using core::verdict;
+
+namespace {
+
+/// The timer behind a wait whose wake-up should come from the store.
+constexpr nanoseconds net_with_wakes = std::chrono::seconds{2};
+/// The same where the store cannot wake.
+constexpr nanoseconds net_without_wakes = milliseconds{100};
+constexpr nanoseconds retry_first = milliseconds{10};
+constexpr nanoseconds retry_longest = std::chrono::seconds{1};
+/// Whoever gave a key back while others waited stands aside for this long, or a woken waiter would never be the first.
+constexpr nanoseconds stand_aside = milliseconds{5};
+
+}  // namespace
+
+// --- what is known of a call and of a key -------------------------------------------------------------------------
+
+class mutex::call {
+  public:
+    call(mutex& mine, std::string name, mutex_terms agreed, completion told)
+        : key(std::move(name)), terms(agreed), done(std::move(told)), alarm([this, &mine] {
+              if (const auto self = me.lock()) {
+                  mine.on_timer(self);
+              }
+          }) {}
+
+    [[nodiscard]] bool waits() const noexcept { return terms.wait > nanoseconds::zero(); }
+
+    /// When the call ends at the latest. Once the store has said who has the key, only the wait counts.
+    [[nodiscard]] instant limit() const noexcept {
+        return stood_off ? wait_until : std::max(wait_until, timeout_at);
+    }
+
+    const std::string key;
+    const mutex_terms terms;
+    completion done;
+    core::timer alarm;
+    std::weak_ptr<call> me;
+    place_ptr where;
+
+    core::holder_id holder;
+    instant wait_until{};
+    instant timeout_at{};
+    instant last_sent{};
+    std::optional<core::store_instant> last_not_after;
+    core::batcher::ticket ticket;
+    unsigned unanswered = 0;     ///< tries that may still be answered
+    bool trying = false;         ///< the latest try has no reply yet
+    bool may_hold = false;       ///< some try may have been granted without our knowing
+    bool stood_off = false;      ///< the store has said that somebody else has the key
+    bool in_line = false;
+    bool watched = false;        ///< the latest try was sent while a watch held
+    bool finished = false;
+    unsigned failures = 0;
+    mutex_outcome last;          ///< what stood in the way
+    std::weak_ptr<core::lease_state> lease;
+};
+
+struct mutex::place {
+    explicit place(std::string name, mutex& mine)
+        : key(std::move(name)), alarm([this, &mine] {
+              if (const auto self = me.lock()) {
+                  mine.advance(self);
+              }
+          }) {}
+
+    const std::string key;
+    std::weak_ptr<place> me;
+    std::list<call_ptr> line;    ///< callers who wait, in the order in which they came
+    lease_ptr current;           ///< the lease that this process holds
+    core::fence_block block;     ///< of its grant
+    unsigned hops = 0;
+    unsigned giving_back = 0;    ///< releases under way
+    instant aside_until{};
+    core::timer alarm;
+
+    enum class watch_stage : std::uint8_t { none, asked, ready, failed } watch = watch_stage::none;
+    store::watch_id watch_id = 0;
+    bool woken = false;          ///< since the latest try was sent
+};
+
+mutex::mutex(core::environment env,
+             store::store& through,
+             core::batcher& batches,
+             core::watchdog& dog,
+             core::undo& doubts)
+    : env_(env), store_(through), batcher_(batches), watchdog_(dog), undo_(doubts) {
+    std::array<std::byte, sizeof random_> bytes{};
+    env_.random.fill(bytes);
+    std::memcpy(&random_, bytes.data(), sizeof random_);
+}
+
+mutex::~mutex() = default;
+
+/// Between half and one and a half times as long, so that those who wait do not retry in step.
+nanoseconds mutex::spread(nanoseconds pause) {
+    random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+    const auto permille = 500 + static_cast<std::int64_t>((random_ >> 33U) % 1001);
+    return pause / 1000 * permille;
+}
+
+mutex::place_ptr mutex::place_of(const std::string& key) {
+    auto& found = places_[key];
+    if (!found) {
+        found = std::make_shared<place>(key, *this);
+        found->me = found;
+    }
+    return found;
+}
+
+void mutex::forget_if_idle(const place_ptr& where) {
+    if (where->line.empty() && !where->current && where->giving_back == 0) {
+        stop_watching(*where);
+        if (env_.time.now() >= where->aside_until) {
+            const auto at = places_.find(where->key);
+            if (at != places_.end() && at->second == where) {
+                places_.erase(at);
+            }
+        } else if (!where->alarm.armed()) {
+            env_.time.arm(where->alarm, where->aside_until);
+        }
+    }
+}
+
+// --- acquire ----------------------------------------------------------------------------------------------------
+
+mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion done) {
+    auto made = std::make_shared<call>(*this, std::move(key), terms, std::move(done));
+    made->me = made;
+    if (closed_) {
+        env_.exec.post([this, made] { cancel(made, errc::closed); });
+        return made;
+    }
+    const auto now = env_.time.now();
+    made->holder = core::holder_id::draw(env_.random);
+    made->wait_until = terms.wait >= instant::max() - now ? instant::max() : now + terms.wait;
+    made->timeout_at = now + terms.timeout;
+    made->where = place_of(made->key);
+    calls_.remove_if([](const auto& weak) { return weak.expired(); });
+    calls_.push_back(made);
+    if (made->waits()) {
+        made->in_line = true;
+        made->where->line.push_back(made);
+        env_.time.arm(made->alarm, made->limit());
+        env_.exec.post([this, where = made->where] { advance(where); });
+    } else if (now < made->where->aside_until) {
+        retry_in(made, made->where->aside_until - now);
+    } else {
+        attempt(made);
+    }
+    return made;
+}
+
+/// Lets the first caller of the line do what is due next.
+void mutex::advance(const place_ptr& where) {
+    if (closed_) {
+        return;
+    }
+    if (where->line.empty()) {
+        forget_if_idle(where);
+        return;
+    }
+    const auto now = env_.time.now();
+    if (where->current && !where->current->held(now)) {
+        where->current.reset();
+        where->hops = 0;
+    }
+    if (where->current || where->giving_back > 0) {
+        return;  // the end of the lease, or of its release, comes back here
+    }
+    const auto first = where->line.front();
+    if (first->trying) {
+        return;
+    }
+    if (now < where->aside_until) {
+        env_.time.arm(where->alarm, where->aside_until);
+        return;
+    }
+    attempt(first);
+}
+
+void mutex::attempt(const call_ptr& which) {
+    const auto now = env_.time.now();
+    const auto limit = which->limit();
+    const auto& terms = which->terms.lease;
+    core::acquire asked;
+    asked.key = which->key;
+    asked.holder = which->holder;
+    asked.ttl = std::chrono::duration_cast<core::microseconds>(terms.ttl);
+    asked.floor = which->terms.fence_floor;
+    asked.fences = which->where->line.size() > 1 ? core::fences_for_a_line : 1;
+    asked.attached = terms.attached ? core::attachment::attached : core::attachment::detached;
+    const auto patience = terms.ttl / 6;
+    asked.not_after = not_after(std::min(limit, now + patience));
+    which->last_not_after = asked.not_after;
+    which->watched = which->where->watch == place::watch_stage::ready;
+    which->where->woken = false;
+    which->trying = true;
+    ++which->unanswered;
+    which->ticket = batcher_.submit(std::move(asked), patience, limit, [this, which](const reply& heard) {
+        answered(which, heard);
+    });
+    if (!which->in_line && limit != instant::max()) {
+        env_.time.arm(which->alarm, limit + milliseconds{10});
+    }
+}
+
+void mutex::answered(const call_ptr& which, const reply& heard) {
+    const auto& given = heard.given;
+    learn_clock(heard);
+    if (heard.final) {
+        --which->unanswered;
+    }
+    which->last_sent = std::max(which->last_sent, heard.sent);
+    const bool granted_now = given.took == effect::yes && given.what == verdict::granted;
+    if (which->finished) {
+        if (granted_now && !in_use(*which)) {
+            settle_doubt(which);
+        } else if (which->unanswered == 0) {
+            undo_.acquire_answered(which->holder);
+        }
+        return;
+    }
+    which->trying = false;
+    if (granted_now) {
+        granted(which, heard);
+    } else if (given.took == effect::yes && given.what != verdict::too_late) {
+        stood_off(which, heard);
+    } else {
+        failed(which, heard);
+    }
+}
+
+/// Whether a lease under the call's holder id is held: its own, or the one it was handed on as.
+bool mutex::in_use(const call& which) {
+    const auto now = env_.time.now();
+    if (const auto lease = which.lease.lock(); lease && lease->held(now)) {
+        return true;
+    }
+    const auto at = places_.find(which.key);
+    if (at == places_.end() || !at->second->current) {
+        return false;
+    }
+    auto& current = *at->second->current;
+    return current.holder == which.holder && current.held(now);
+}
+
+void mutex::granted(const call_ptr& which, const reply& heard) {
+    const auto now = env_.time.now();
+    const auto deadline = core::local_deadline(heard.sent, which->terms.lease.ttl);
+    if (now >= deadline) {
+        which->may_hold = true;
+        which->last.error = errc::timed_out;
+        which->last.detail = "the grant came after its own deadline";
+        retry_in(which, retry_first);
+        return;
+    }
+    auto lease = std::make_shared<core::lease_state>(
+        which->key, which->holder, heard.given.fences.first, which->terms.lease, now, deadline);
+    auto& where = *which->where;
+    where.current = lease;
+    where.block = heard.given.fences;
+    where.hops = 0;
+    stop_watching(where);
+    which->lease = lease;
+    which->may_hold = false;
+    watchdog_.guard(lease, heard.sent);
+    ++counters_.granted;
+    mutex_outcome outcome;
+    outcome.lease = std::move(lease);
+    finish(which, std::move(outcome));
+}
+
+void mutex::stood_off(const call_ptr& which, const reply& heard) {
+    const auto& given = heard.given;
+    which->failures = 0;
+    which->may_hold = which->unanswered > 0;
+    which->last = {};
+    which->last.holders = given.holders;
+    which->last.retry_after = given.retry_after;
+    which->last.done = given.what == verdict::done;
+    which->last.blocked = given.what == verdict::blocked;
+    which->last.blocked_reason = given.reason;
+    if (given.what == verdict::not_ready) {
+        which->last.error = errc::not_ready;
+        which->last.detail = given.detail;
+    } else {
+        which->stood_off = true;
+    }
+    const bool over = !which->waits() || which->last.done || env_.time.now() >= which->limit();
+    if (over) {
+        give_up(which);
+        return;
+    }
+    const auto left = std::max<nanoseconds>(given.retry_after, milliseconds{1});
+    if (given.what != verdict::held) {
+        wait_for_wake(which, std::min(left, net_with_wakes));
+    } else if (store_.caps().wakes && which->where->watch == place::watch_stage::none) {
+        start_watching(which->where);
+        wait_for_wake(which, left);
+    } else if (which->where->woken) {
+        attempt(which);
+    } else {
+        const bool will_be_woken = which->where->watch == place::watch_stage::ready ||
+                                   which->where->watch == place::watch_stage::asked;
+        const auto net = spread(will_be_woken ? net_with_wakes : net_without_wakes);
+        // When the first grant expires, all who wait come; a little apart is enough.
+        wait_for_wake(which, std::min(net, left + spread(milliseconds{4})));
+    }
+}
+
+void mutex::failed(const call_ptr& which, const reply& heard) {
+    const auto& given = heard.given;
+    if (given.took == effect::unknown) {
+        which->may_hold = true;
+    }
+    which->last.error = given.what == verdict::too_late ? make_error_code(errc::timed_out) : given.error;
+    which->last.detail = given.detail;
+    const bool worth_a_retry = given.took == effect::unknown || given.what == verdict::too_late ||
+                               given.error == condition::retryable;
+    const auto now = env_.time.now();
+    if (!worth_a_retry || now >= which->limit()) {
+        give_up(which);
+        return;
+    }
+    ++which->failures;
+    const auto pause =
+        std::min(retry_longest, retry_first * (1 << std::min(which->failures - 1, 10U)));
+    retry_in(which, given.what == verdict::too_late ? nanoseconds::zero() : spread(pause));
+}
+
+void mutex::wait_for_wake(const call_ptr& which, nanoseconds at_most) {
+    const auto now = env_.time.now();
+    env_.time.arm(which->alarm, std::min(which->limit(), now + at_most));
+}
+
+void mutex::retry_in(const call_ptr& which, nanoseconds pause) {
+    wait_for_wake(which, pause);
+}
+
+void mutex::on_timer(const call_ptr& which) {
+    if (which->finished) {
+        return;
+    }
+    if (env_.time.now() >= which->limit()) {
+        give_up(which);
+    } else if (which->trying) {
+        env_.time.arm(which->alarm, which->limit());
+    } else if (!which->in_line) {
+        attempt(which);
+    } else if (which->where->line.front() == which) {
+        env_.time.arm(which->alarm, which->limit());
+        advance(which->where);
+    } else {
+        env_.time.arm(which->alarm, which->limit());
+    }
+}
+
+/// The call's time is over, or trying again is of no use.
+void mutex::give_up(const call_ptr& which) {
+    auto outcome = std::move(which->last);
+    if (which->stood_off && outcome.error != condition::invalid_argument) {
+        outcome.error.clear();
+    } else if (which->may_hold || which->trying) {
+        outcome.error = errc::outcome_unknown;
+    } else if (!outcome.error && !outcome.done && !outcome.blocked) {
+        // It stood in the local line all the time, or was never sent.
+        const bool behind_our_own =
+            which->in_line && (which->where->current || which->where->line.front() != which);
+        outcome.error = behind_our_own ? std::error_code{} : make_error_code(errc::timed_out);
+    }
+    if (!outcome.error) {
+        ++counters_.busy;
+    }
+    finish(which, std::move(outcome));
+}
+
+void mutex::finish(const call_ptr& which, mutex_outcome outcome) {
+    which->finished = true;
+    env_.time.disarm(which->alarm);
+    if (which->trying && batcher_.cancel(which->ticket)) {
+        --which->unanswered;
+        which->trying = false;
+    }
+    if (!outcome.lease && (which->may_hold || which->unanswered > 0)) {
+        settle_doubt(which);
+    }
+    const auto where = which->where;
+    if (which->in_line) {
+        where->line.remove(which);
+        which->in_line = false;
+    }
+    env_.exec.post([which, told = std::make_shared<mutex_outcome>(std::move(outcome))] {
+        auto done = std::move(which->done);
+        done(std::move(*told));
+    });
+    advance(where);
+}
+
+void mutex::settle_doubt(const call_ptr& which) {
+    undo_.settle({.key = which->key,
+                  .holder = which->holder,
+                  .ttl = which->terms.lease.ttl,
+                  .last_sent = std::max(which->last_sent, env_.time.now()),
+                  .not_after = which->last_not_after,
+                  .answered = which->unanswered == 0});
+}
+
+void mutex::cancel(const call_ptr& which, errc why) {
+    if (which->finished) {
+        return;
+    }
+    mutex_outcome outcome;
+    outcome.error = why;
+    if (which->where) {
+        finish(which, std::move(outcome));
+    } else {
+        which->finished = true;
+        which->done(std::move(outcome));
+    }
+}
+
+// --- waiting ----------------------------------------------------------------------------------------------------
+
+void mutex::start_watching(const place_ptr& where) {
+    where->watch = place::watch_stage::asked;
+    where->watch_id = store_.watch(
+        where->key,
+        [this, weak = std::weak_ptr<place>(where)](std::error_code error) {
+            const auto still = weak.lock();
+            if (!still || still->watch != place::watch_stage::asked) {
+                return;
+            }
+            still->watch = error ? place::watch_stage::failed : place::watch_stage::ready;
+            advance(still);  // check again: the key may have been given back before the watch held
+        },
+        [this, weak = std::weak_ptr<place>(where)] {
+            if (const auto still = weak.lock()) {
+                woken(still);
+            }
+        });
+}
+
+void mutex::stop_watching(place& where) {
+    if (where.watch_id != 0) {
+        store_.unwatch(std::exchange(where.watch_id, 0));
+    }
+    where.watch = place::watch_stage::none;
+}
+
+void mutex::woken(const place_ptr& where) {
+    where->woken = true;
+    advance(where);
+}
+
+// --- release ----------------------------------------------------------------------------------------------------
+
+void mutex::release(const lease_ptr& lease, release_completion done) {
+    const auto now = env_.time.now();
+    const auto at = places_.find(lease->key());
+    const auto where = at != places_.end() && at->second->current == lease ? at->second : nullptr;
+    if (lease->held(now) && where && hand_on(where, lease)) {
+        ++counters_.released;
+        done({.released = true, .error = {}, .detail = {}});
+        return;
+    }
+    if (!lease->held(now) || !lease->end_by_release()) {
+        // Lost or given back before. A loss that the watchdog has not come to yet is its to tell.
+        done({});
+        return;
+    }
+    ++counters_.released;
+    watchdog_.forget(*lease);
+    give_back(where ? where : place_of(lease->key()), lease, std::move(done));
+}
+
+/// Passes the lease to the first caller of the line; false when it may not be.
+bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
+    if (where->line.empty() || where->line.front()->trying) {
+        return false;
+    }
+    const auto next = where->line.front();
+    const auto now = env_.time.now();
+    const bool same_attachment = next->terms.lease.attached == lease->terms.attached;
+    if (!same_attachment || !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
+                                                .hops = where->hops,
+                                                .leaver_fence = lease->fence(),
+                                                .block = where->block,
+                                                .remaining = lease->deadline() - now,
+                                                .next_ttl = next->terms.lease.ttl,
+                                                .next_floor = next->terms.fence_floor})) {
+        return false;
+    }
+    const auto deadline = lease->deadline();
+    if (!lease->end_by_release()) {
+        return false;
+    }
+    watchdog_.forget(*lease);
+    auto passed = std::make_shared<core::lease_state>(
+        where->key, lease->holder, lease->fence() + 1, next->terms.lease, now, deadline);
+    where->current = passed;
+    ++where->hops;
+    ++counters_.handed_on;
+    ++counters_.granted;
+    next->lease = passed;
+    const auto sent = deadline + core::deadline_margin(lease->terms.ttl) - lease->terms.ttl;
+    watchdog_.guard(passed, sent);
+    mutex_outcome outcome;
+    outcome.lease = std::move(passed);
+    finish(next, std::move(outcome));
+    return true;
+}
+
+void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_completion done) {
+    if (where->current == lease) {
+        where->current.reset();
+        where->hops = 0;
+    }
+    ++where->giving_back;
+    core::release asked;
+    asked.key = lease->key();
+    asked.holder = lease->holder;
+    const auto deadline = lease->deadline();
+    const auto sent_at = env_.time.now();
+    const auto patience = std::max<nanoseconds>(lease->terms.ttl / 6, milliseconds{50});
+    batcher_.submit(
+        std::move(asked),
+        patience,
+        std::max(deadline, sent_at + patience),
+        [this, where, lease, done = std::make_shared<release_completion>(std::move(done)), first = true](
+            const reply& heard) mutable {
+            if (!std::exchange(first, false)) {
+                return;  // the answer that was given up; the undo has taken over
+            }
+            --where->giving_back;
+            const auto& given = heard.given;
+            release_reply told;
+            if (given.took == effect::yes) {
+                told.released = given.what == verdict::released;
+                if (given.waiters) {
+                    where->aside_until = env_.time.now() + stand_aside;
+                }
+            } else {
+                told.error = given.error;
+                told.detail = given.detail;
+                undo_.settle({.key = lease->key(),
+                              .holder = lease->holder,
+                              .ttl = lease->terms.ttl,
+                              .last_sent = heard.sent,
+                              .not_after = std::nullopt,
+                              .answered = true});
+            }
+            (*done)(std::move(told));
+            advance(where);
+        });
+}
+
+void mutex::lost(const lease_ptr& lease) {
+    const auto at = places_.find(lease->key());
+    if (at == places_.end() || at->second->current != lease) {
+        return;
+    }
+    const auto where = at->second;
+    where->current.reset();
+    where->hops = 0;
+    env_.exec.post([this, where] { advance(where); });
+}
+
+void mutex::adopted(const lease_ptr& lease, instant sent) {
+    const auto where = place_of(lease->key());
+    where->current = lease;
+    where->block = {lease->fence(), lease->fence()};
+    where->hops = 0;
+    ++counters_.granted;
+    watchdog_.guard(lease, sent);
+}
+
+void mutex::give_away(const lease_ptr& lease) {
+    if (lease->end_by_release()) {
+        watchdog_.forget(*lease);
+        lost(lease);
+    }
+}
+
+void mutex::close() {
+    closed_ = true;
+    const auto open = std::exchange(calls_, {});
+    for (const auto& weak : open) {
+        if (const auto which = weak.lock()) {
+            cancel(which, errc::closed);
+        }
+    }
+}
+
+// --- the store's clock --------------------------------------------------------------------------------------------
+
+void mutex::learn_clock(const reply& heard) {
+    if (heard.given.took == effect::yes) {
+        clock_ = {heard.given.now.lease, heard.sent};
+    }
+}
+
+/// `until` on the store's clock, or a little later; empty when its clock was never seen.
+std::optional<core::store_instant> mutex::not_after(instant until) const {
+    if (!clock_ || until == instant::max()) {
+        return std::nullopt;
+    }
+    const auto ahead = until - clock_->local;
+    const auto slack = ahead / 50 + milliseconds{20};
+    return clock_->store + std::chrono::duration_cast<core::microseconds>(ahead + slack);
+}
+
+}  // namespace dibs::recipes

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The mutex: one holder per key, with or without waiting. Policy over acquire, watch and release; renewing is the
+// watchdog's.
+//
+// Of one process, one caller per key goes to the store; the others stand in a local line and are handed the lease.
+// Waiting is registered before the check that finds the key held, and a timer stands behind every wait, so a lost
+// wake-up costs time and nothing else.
+//
+// Thread safety: none; it lives on the executor.
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "core/batcher.hpp"
+#include "core/environment.hpp"
+#include "core/hand_on.hpp"
+#include "core/lease_state.hpp"
+#include "core/undo.hpp"
+#include "core/watchdog.hpp"
+#include "store/store.hpp"
+
+namespace dibs::recipes {
+
+using lease_ptr = std::shared_ptr<core::lease_state>;
+
+struct mutex_terms {
+    core::lease_terms lease;
+    core::nanoseconds wait{};     ///< zero: one try
+    core::nanoseconds timeout{};  ///< until a call without any definite answer is an error
+    core::fence_number fence_floor = 0;
+};
+
+/// How an acquire ended. Without a lease and without an error somebody else has the key.
+struct mutex_outcome {
+    lease_ptr lease;
+    std::error_code error;
+    std::string detail;                       ///< the store's words
+    std::vector<core::holder_info> holders;   ///< who has it
+    std::string blocked_reason;               ///< an operator's hold is in force
+    bool blocked = false;
+    bool done = false;                        ///< a fresh result is there
+    core::microseconds retry_after{};
+};
+
+struct release_reply {
+    bool released = false;  ///< false without an error: it was not held any more
+    std::error_code error;
+    std::string detail;
+};
+
+struct mutex_counters {
+    std::uint64_t granted = 0;
+    std::uint64_t busy = 0;
+    std::uint64_t released = 0;
+    std::uint64_t handed_on = 0;
+};
+
+class mutex {
+  public:
+    class call;
+    using call_ptr = std::shared_ptr<call>;
+    using completion = core::unique_function<void(mutex_outcome)>;
+    using release_completion = core::unique_function<void(release_reply)>;
+
+    mutex(core::environment env,
+          store::store& through,
+          core::batcher& batches,
+          core::watchdog& dog,
+          core::undo& doubts);
+    ~mutex();
+    mutex(const mutex&) = delete;
+    mutex& operator=(const mutex&) = delete;
+
+    /// Requires: key and terms were checked. `done` is called once, never inside this call.
+    call_ptr acquire(std::string key, mutex_terms terms, completion done);
+
+    /// Ends a call with errc::cancelled (or `why`); does nothing when it is over. A grant that comes later is undone.
+    void cancel(const call_ptr& which, errc why = errc::cancelled);
+
+    /// Gives a lease back, to the next caller of this process or to the store.
+    void release(const lease_ptr& lease, release_completion done);
+
+    /// The watchdog found that a lease is lost.
+    void lost(const lease_ptr& lease);
+
+    /// Begins to guard a lease that came by adoption, by a request sent at `sent`.
+    void adopted(const lease_ptr& lease, core::instant sent);
+
+    /// Ends a lease here without ending it in the store: another process has it from now on.
+    void give_away(const lease_ptr& lease);
+
+    /// Cancels every call.
+    void close();
+
+    [[nodiscard]] const mutex_counters& counters() const noexcept { return counters_; }
+
+  private:
+    struct place;  // what this process knows of one key
+    using place_ptr = std::shared_ptr<place>;
+
+    place_ptr place_of(const std::string& key);
+    void forget_if_idle(const place_ptr& where);
+    void advance(const place_ptr& where);
+    void attempt(const call_ptr& which);
+    void answered(const call_ptr& which, const core::reply& heard);
+    [[nodiscard]] bool in_use(const call& which);
+    void granted(const call_ptr& which, const core::reply& heard);
+    void stood_off(const call_ptr& which, const core::reply& heard);
+    void failed(const call_ptr& which, const core::reply& heard);
+    void wait_for_wake(const call_ptr& which, core::nanoseconds at_most);
+    void retry_in(const call_ptr& which, core::nanoseconds pause);
+    void on_timer(const call_ptr& which);
+    void finish(const call_ptr& which, mutex_outcome outcome);
+    void give_up(const call_ptr& which);
+    void settle_doubt(const call_ptr& which);
+    void start_watching(const place_ptr& where);
+    void stop_watching(place& where);
+    void woken(const place_ptr& where);
+    bool hand_on(const place_ptr& where, const lease_ptr& lease);
+    void give_back(const place_ptr& where, const lease_ptr& lease, release_completion done);
+    void learn_clock(const core::reply& heard);
+    [[nodiscard]] std::optional<core::store_instant> not_after(core::instant until) const;
+    [[nodiscard]] core::nanoseconds spread(core::nanoseconds pause);
+
+    core::environment env_;
+    store::store& store_;
+    core::batcher& batcher_;
+    core::watchdog& watchdog_;
+    core::undo& undo_;
+    std::unordered_map<std::string, place_ptr> places_;
+    std::list<std::weak_ptr<call>> calls_;
+    mutex_counters counters_;
+    std::uint64_t random_ = 0;
+    bool closed_ = false;
+
+    struct clock_sight {
+        core::store_instant store;
+        core::instant local;  ///< not later than when the store's clock said so
+    };
+    std::optional<clock_sight> clock_;
+};
+
+}  // namespace dibs::recipes

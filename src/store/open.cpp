@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/open.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/key.hpp"
+#include "store/memory/memory_store.hpp"
+#ifdef DIBS_WITH_SQLITE
+#include "store/sqlite/sqlite_store.hpp"
+#endif
+#include "store/url.hpp"
+
+namespace dibs::store {
+
+namespace {
+
+opened fault(errc code, std::string_view text, const std::string& what) {
+    return {nullptr, code, "store " + shown_url(text) + ": " + what};
+}
+
+opened open_memory(url where, core::environment env, open_context context, std::string_view text) {
+    if (!where.options.empty()) {
+        return fault(errc::invalid_url, text, "unknown option " + where.options.begin()->first);
+    }
+    memory_options options;
+    options.name = std::move(where.rest);
+    options.who = std::move(context.who);
+    options.clock = std::move(context.clock);
+    return {make_memory_store(env, std::move(options)), {}, {}};
+}
+
+#ifdef DIBS_WITH_SQLITE
+opened open_sqlite(url where, core::environment env, open_context context, std::string_view text) {
+    sqlite_options options;
+    options.who = std::move(context.who);
+    for (const auto& [name, value] : where.options) {
+        if (name != "synchronous") {
+            return fault(errc::invalid_url, text, "unknown option " + name + "; there is: synchronous");
+        }
+        if (value == "full") {
+            options.sync = sqlite_options::durability::full;
+        } else if (value != "normal") {
+            return fault(errc::invalid_url, text, "synchronous is normal or full, not " + core::printable(value));
+        }
+    }
+    // sqlite:///path is the same as sqlite:/path.
+    options.path = where.rest.starts_with("///") ? where.rest.substr(2) : where.rest;
+    if (options.path.empty() || options.path.starts_with("//")) {
+        return fault(errc::invalid_url, text, "it names no file; write sqlite:/path/to/locks.db");
+    }
+    opened result;
+    result.made = open_sqlite_store(env, std::move(options), result.error, result.detail);
+    return result;
+}
+#endif
+
+}  // namespace
+
+opened open(std::string_view text, core::environment env, open_context context) {
+    std::string why;
+    auto where = parse_url(text, why);
+    if (!where) {
+        return fault(errc::invalid_url, text, why);
+    }
+    if (where->scheme == "memory") {
+        return open_memory(std::move(*where), env, std::move(context), text);
+    }
+#ifdef DIBS_WITH_SQLITE
+    if (where->scheme == "sqlite") {
+        return open_sqlite(std::move(*where), env, std::move(context), text);
+    }
+#endif
+    return fault(errc::invalid_url,
+                 text,
+                 "no store of this build has the scheme " + where->scheme + ":; there are sqlite: and memory:");
+}
+
+std::string shown_url(std::string_view url) {
+    auto shown = core::printable(url, 500);
+    const auto scheme = shown.find("://");
+    if (scheme == std::string::npos) {
+        return shown;
+    }
+    const auto authority = scheme + 3;
+    const auto end = std::min(shown.find_first_of("/?#", authority), shown.size());
+    const auto sign = shown.rfind('@', end);
+    if (sign == std::string::npos || sign < authority || sign > end) {
+        return shown;
+    }
+    const auto colon = shown.find(':', authority);
+    if (colon < sign) {
+        shown.replace(colon + 1, sign - colon - 1, "***");
+    }
+    return shown;
+}
+
+}  // namespace dibs::store

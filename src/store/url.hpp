@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The outer form of a store's URL: scheme, the part that the store understands, and options. Servers' URLs with user,
+// password and hosts are taken apart by their stores.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dibs::store {
+
+struct url {
+    std::string scheme;                          ///< lower case, without the colon
+    std::string rest;                            ///< between scheme and question mark, percent-decoded
+    std::map<std::string, std::string> options;  ///< percent-decoded
+};
+
+/// Empty when it is no URL: `fault` then says why.
+[[nodiscard]] std::optional<url> parse_url(std::string_view text, std::string& fault);
+
+}  // namespace dibs::store
