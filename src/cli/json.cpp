@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/json.hpp"
+
+#include "cli/status_report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+namespace dibs::cli {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// Holders may have written anything into the store; a listing must not fail for broken UTF-8.
+std::string dump(const json& value, int indent) {
+    return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+std::int64_t whole_ms(std::chrono::microseconds length) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(length).count();
+}
+
+json holder_json(const dibs::holder& who) {
+    return {{"host", who.host},
+            {"pid", who.pid},
+            {"user", who.user},
+            {"command", who.command},
+            {"fence", who.fence},
+            {"fence_last", who.fence_last},
+            {"held_for_ms", whole_ms(who.held_for)},
+            {"remaining_ms", whole_ms(who.remaining)},
+            {"attached", who.attached}};
+}
+
+json record_json(const dibs::record& record) {
+    json shown{{"key", record.key}, {"fence", record.fence}};
+    shown["holders"] = json::array();
+    for (const auto& who : record.holders) {
+        shown["holders"].push_back(holder_json(who));
+    }
+    shown["waiters"] = record.waiters;
+    shown["result"] = nullptr;
+    if (record.kept) {
+        shown["result"] = {{"value", record.kept->value},
+                           {"fence", record.kept->fence},
+                           {"mark", record.kept->is_mark},
+                           {"fresh", record.kept->fresh},
+                           {"age_ms", whole_ms(record.kept->age)}};
+    }
+    shown["blocked_for_ms"] = whole_ms(record.blocked_for);
+    shown["blocked_reason"] = record.blocked_reason;
+    return shown;
+}
+
+}  // namespace
+
+std::string show_instant(std::chrono::system_clock::time_point when) {
+    const auto since = when.time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since - seconds).count();
+    const auto stamp = static_cast<std::time_t>(seconds.count());
+    std::tm parts{};
+    ::gmtime_r(&stamp, &parts);
+    std::array<char, 32> text{};
+    const auto length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+    std::array<char, 8> fraction{};
+    std::snprintf(fraction.data(), fraction.size(), ".%03dZ", static_cast<int>(ms % 1000));
+    return std::string(text.data(), length) + fraction.data();
+}
+
+std::string to_json(const status_report& report) {
+    json shown{{"outcome", report.outcome}, {"status", report.status}, {"key", report.key}};
+    shown["fence"] = report.fence != 0 ? json(report.fence) : json(nullptr);
+    shown["started"] = show_instant(report.started);
+    shown["ended"] = show_instant(report.ended);
+    shown["holder"] = report.holder ? holder_json(*report.holder) : json(nullptr);
+    shown["store"] = report.store;
+    shown["message"] = report.message;
+    return dump(shown, 2);
+}
+
+std::string to_json(const std::vector<dibs::record>& records) {
+    auto shown = json::array();
+    for (const auto& record : records) {
+        shown.push_back(record_json(record));
+    }
+    return dump(shown, 2);
+}
+
+std::string to_json(const std::vector<std::pair<std::string, std::string>>& fields) {
+    auto shown = json::object();
+    for (const auto& [name, value] : fields) {
+        shown[name] = value;
+    }
+    return dump(shown, 2);
+}
+
+}  // namespace dibs::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The options of a command as a table, which feeds the parser and the help text alike.
+//
+// Not one of the option libraries: none of those at hand stops at the command that `run` is to
+// execute, with options allowed on both sides of the key, so that `dibs run --ttl 9s k sh -c 'exit
+// 3'` needs no `--`.
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dibs::cli {
+
+struct option {
+    std::string_view name;   ///< without the dashes
+    char letter;             ///< 0: none
+    std::string_view value;  ///< what to call the value in the help text; empty: a flag
+    std::string_view help;
+};
+
+/// One command, as it is parsed and as it is explained.
+struct command_syntax {
+    std::string_view name;
+    std::string_view usage;
+    std::string_view summary;
+    std::span<const option> options;
+    std::size_t operands_max = 0;
+    bool command_follows = false;  ///< whatever comes after the operands belongs to another command
+    std::string_view first_operand;  ///< an option that stands for the first operand, for those
+                                     ///< that begin with `-`
+    std::string_view notes;          ///< after the options, in the help text
+    std::string_view examples;
+};
+
+/// What was found on a command line.
+class arguments {
+  public:
+    [[nodiscard]] bool has(std::string_view name) const { return values_.count(name) != 0; }
+    /// How often a flag was given.
+    [[nodiscard]] std::size_t count(std::string_view name) const;
+    /// The last value given; nullptr without one.
+    [[nodiscard]] const std::string* value(std::string_view name) const;
+
+    std::vector<std::string> operands;
+    std::vector<std::string> command;
+
+  private:
+    friend class argument_parser;
+    std::map<std::string, std::vector<std::string>, std::less<>> values_;
+};
+
+/// Errors: usage_error, naming the option.
+[[nodiscard]] arguments parse_arguments(const command_syntax& syntax,
+                                        std::span<const std::string> words);
+
+[[nodiscard]] std::string help_text(const command_syntax& syntax);
+
+}  // namespace dibs::cli

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_options.hpp"
+
+#include "cli/duration.hpp"
+#include "cli/failure.hpp"
+#include "cli/supervisor/stopper.hpp"
+#include "core/deadline.hpp"
+#include "core/key.hpp"
+
+#include <dibs/options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace dibs::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::array options{
+    option{"wait",
+           'w',
+           "DURATION",
+           "wait this long for the key; `forever` is allowed (default: one try)"},
+    option{"ttl",
+           0,
+           "DURATION",
+           "how long the lease lasts when this host dies (default 30s);\nit is renewed while the "
+           "command runs"},
+    option{"grace",
+           0,
+           "DURATION",
+           "time between TERM and KILL when the command must stop\n(default 5s or a sixth of the "
+           "ttl; at most a third)"},
+    option{"max-hold", 0, "DURATION", "stop the command (status 79) after this time"},
+    option{"max-runtime", 0, "DURATION", "stop the command (status 124) after this time"},
+    option{"no-renew", 0, "", "let the lease end after one ttl; the command is stopped before"},
+    option{"held-code", 'E', "N", "exit with N instead of 75 when somebody else holds the key"},
+    option{"status-file", 0, "FILE", "write what happened there, as JSON"},
+    option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
+    option{"key", 0, "KEY", "the key, when it begins with a dash"},
+    option{"verbose", 'v', "", "tell what happens, also that the key is held"},
+    option{"quiet", 'q', "", "tell nothing but errors"},
+    option{"help", 'h', "", "this text"},
+};
+
+constexpr std::string_view notes =
+    "exit status: the command's own, 128+N when signal N killed it; 64 usage; 69 store not "
+    "reachable;\n"
+    "75 held or wait over; 78 configuration; 79 lease lost and the command stopped; 124 "
+    "--max-runtime;\n"
+    "126 cannot be executed; 127 not found.\n"
+    "\n"
+    "The command runs without a shell, in a process group of its own, and finds DIBS_KEY, "
+    "DIBS_FENCE,\n"
+    "DIBS_TTL_MS, DIBS_DEADLINE_BOOTTIME_NS and DIBS_RUN_ID in its environment. When the lease "
+    "cannot be\n"
+    "kept, its group is stopped before somebody else can get the key. Processes that it leaves "
+    "behind when\n"
+    "it ends by itself go on, without the lease.";
+
+constexpr std::string_view examples =
+    "  dibs run nightly-report -- ./report.sh\n"
+    "  dibs run migrate --wait 5m --ttl 1m -- ./migrate up\n"
+    "  dibs run --max-runtime 1h backup sh -c 'pg_dump shop > \"/backup/shop-$DIBS_FENCE.sql\"'";
+
+milliseconds duration_option(const arguments& given, std::string_view name) {
+    try {
+        return parse_duration(*given.value(name));
+    } catch (const std::invalid_argument& fault) {
+        throw usage_error("--" + std::string(name) + " " + core::printable(*given.value(name)) +
+                          ": " + fault.what());
+    }
+}
+
+milliseconds positive_option(const arguments& given, std::string_view name) {
+    const auto length = duration_option(given, name);
+    if (length <= milliseconds::zero()) {
+        throw usage_error("--" + std::string(name) + " must be longer than zero");
+    }
+    return length;
+}
+
+int held_code_of(const std::string& text) {
+    const bool digits = !text.empty() && text.size() <= 3 &&
+                        std::all_of(text.begin(), text.end(), [](char character) {
+                            return character >= '0' && character <= '9';
+                        });
+    const int code = digits ? std::stoi(text) : -1;
+    if (code < 0 || code > 255) {
+        throw usage_error("--held-code " + core::printable(text) +
+                          ": must be a number from 0 to 255");
+    }
+    return code;
+}
+
+/// Says who is to blame: the option or the file.
+template <typename Check>
+void blame(bool flag, const file_settings& file, Check check) {
+    if (const std::string fault = check(); !fault.empty()) {
+        if (flag) {
+            throw usage_error("--" + fault);
+        }
+        throw configuration_error(file.path + ": " + fault);
+    }
+}
+
+}  // namespace
+
+const command_syntax& run_syntax() {
+    static const command_syntax syntax{
+        .name = "run",
+        .usage = "dibs run [OPTIONS] KEY [OPTIONS] [--] COMMAND [ARGUMENTS]",
+        .summary = "Runs COMMAND while holding KEY; does nothing when somebody else holds it.",
+        .options = options,
+        .operands_max = 1,
+        .command_follows = true,
+        .first_operand = "key",
+        .notes = notes,
+        .examples = examples,
+    };
+    return syntax;
+}
+
+run_options check_run_options(const arguments& given, const file_settings& file) {
+    run_options checked;
+    if (given.has("key")) {
+        checked.key = *given.value("key");
+        if (!given.operands.empty()) {
+            throw usage_error("the key was given twice: as --key and as " +
+                              core::printable(given.operands.front()));
+        }
+    } else if (given.operands.empty()) {
+        throw usage_error("KEY is missing; see dibs run --help");
+    } else {
+        checked.key = given.operands.front();
+    }
+    if (const auto fault = core::fault_of_key(checked.key); !fault.empty()) {
+        throw usage_error("KEY: " + fault);
+    }
+    checked.command = given.command;
+    if (checked.command.empty()) {
+        throw usage_error("COMMAND is missing; see dibs run --help");
+    }
+
+    if (given.has("ttl")) {
+        checked.ttl = duration_option(given, "ttl");
+    } else if (file.ttl) {
+        checked.ttl = *file.ttl;
+    }
+    blame(given.has("ttl") || !file.ttl, file, [&]() -> std::string {
+        return checked.ttl < run_ttl_min || checked.ttl > run_ttl_max ? "ttl must be from 1s to 24h"
+                                                                      : "";
+    });
+    checked.grace = std::min<milliseconds>(std::chrono::seconds{5}, checked.ttl / 6);
+    const auto grace_max = checked.ttl / 3;
+    if (given.has("grace")) {
+        checked.grace = duration_option(given, "grace");
+        if (checked.grace > grace_max) {
+            throw usage_error("--grace must be at most a third of the ttl (" +
+                              std::to_string(grace_max.count()) + "ms)");
+        }
+    } else if (file.grace) {
+        // A file speaks for many commands, some with a short ttl.
+        checked.grace = std::min(*file.grace, grace_max);
+    }
+    // Two renewals must have their chance before the command is told to stop.
+    const auto runway =
+        checked.ttl - checked.grace - stop_limits{}.margin - core::deadline_margin(checked.ttl);
+    checked.renew_every = std::min<milliseconds>(
+        checked.ttl / 3, std::chrono::duration_cast<milliseconds>(runway) / 2);
+
+    if (given.has("wait")) {
+        checked.wait =
+            *given.value("wait") == "forever" ? dibs::forever : duration_option(given, "wait");
+    }
+    if (given.has("max-hold")) {
+        checked.max_hold = positive_option(given, "max-hold");
+    }
+    if (given.has("max-runtime")) {
+        checked.max_runtime = positive_option(given, "max-runtime");
+    }
+    checked.renew = !given.has("no-renew");
+    if (given.has("held-code")) {
+        checked.held_code = held_code_of(*given.value("held-code"));
+    } else if (file.held_code) {
+        checked.held_code = *file.held_code;
+    }
+    if (const auto* path = given.value("status-file")) {
+        if (path->empty()) {
+            throw usage_error("--status-file is empty");
+        }
+        checked.status_file = *path;
+    }
+    checked.store = given.value("store");
+    checked.verbose = given.has("verbose");
+    checked.quiet = given.has("quiet") && !checked.verbose;
+    return checked;
+}
+
+}  // namespace dibs::cli

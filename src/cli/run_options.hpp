@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What `dibs run` was asked to do, checked.
+
+#include "cli/exit_status.hpp"
+#include "cli/option_table.hpp"
+#include "cli/settings.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dibs::cli {
+
+inline constexpr std::chrono::milliseconds run_ttl_min = std::chrono::seconds{1};
+inline constexpr std::chrono::milliseconds run_ttl_max = std::chrono::hours{24};
+
+struct run_options {
+    std::string key;
+    std::vector<std::string> command;
+    std::chrono::milliseconds ttl = std::chrono::seconds{30};
+    std::chrono::milliseconds grace{};
+    std::chrono::milliseconds renew_every{};
+    std::chrono::milliseconds wait{};  ///< dibs::forever: no limit
+    std::optional<std::chrono::milliseconds> max_hold;
+    std::optional<std::chrono::milliseconds> max_runtime;
+    bool renew = true;
+    int held_code = exit_status::held;
+    std::string status_file;
+    const std::string* store = nullptr;  ///< the flag, inside the arguments
+    bool verbose = false;
+    bool quiet = false;
+};
+
+[[nodiscard]] const command_syntax& run_syntax();
+
+/// Errors: usage_error, one line that names the option; configuration_error for a value of the
+/// file.
+[[nodiscard]] run_options check_run_options(const arguments& given, const file_settings& file);
+
+}  // namespace dibs::cli
