@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// No store escapes the suite: every store in src/store has an instantiation under the name of its
+// folder or file.
+
+#include "suite.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace dibs::conformance {
+
+namespace {
+
+/// Stores in a folder laid out as src/store: a private folder or a file pair each.
+std::set<std::string> stores_in(const std::filesystem::path& folder) {
+    const std::set<std::string> not_a_store{"record", "store", "open", "url", "CMakeLists"};
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator{folder}) {
+        const auto name = entry.path().stem().string();
+        if (!not_a_store.contains(name)) {
+            found.insert(name);
+        }
+    }
+    return found;
+}
+
+std::set<std::string> instantiated() {
+    std::set<std::string> found;
+    const auto& all = *::testing::UnitTest::GetInstance();
+    constexpr std::string_view suite = "/Conformance";
+    for (int at = 0; at < all.total_test_suite_count(); ++at) {
+        const std::string name = all.GetTestSuite(at)->name();
+        if (name.ends_with(suite)) {
+            found.insert(name.substr(0, name.size() - suite.size()));
+        }
+    }
+    return found;
+}
+
+std::set<std::string> left_out(const std::set<std::string>& stores) {
+    const auto covered = instantiated();
+    std::set<std::string> missing;
+    for (const auto& store : stores) {
+        if (!covered.contains(store)) {
+            missing.insert(store);
+        }
+    }
+    return missing;
+}
+
+}  // namespace
+
+TEST(Coverage, EveryStoreIsInTheSuite) {
+    auto stores = stores_in(DIBS_STORE_SOURCES);
+    ASSERT_TRUE(stores.contains("memory")) << "looked in " << DIBS_STORE_SOURCES;
+    for (const auto& switched_off : {DIBS_STORES_SWITCHED_OFF}) {
+        stores.erase(switched_off);
+    }
+    EXPECT_EQ(left_out(stores), std::set<std::string>{});
+}
+
+TEST(Coverage, AStoreWithoutAnInstantiationIsFound) {
+    EXPECT_EQ(left_out({"memory", "no such store"}), std::set<std::string>{"no such store"});
+}
+
+}  // namespace dibs::conformance

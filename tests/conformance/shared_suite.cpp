@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights and capacities: the weights of the live holders never exceed the capacity.
+
+#include "suite.hpp"
+
+namespace dibs::conformance {
+
+namespace {
+
+constexpr auto unlimited = core::share::unlimited;
+
+}  // namespace
+
+#define DIBS_NEEDS_SHARED_GRANTS()                              \
+    if (!caps().shared) {                                       \
+        GTEST_SKIP() << caps().name << " has no shared grants"; \
+    }
+
+TEST_P(Conformance, ASemaphoreHasSoManyPermits) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    std::vector<core::holder_id> holders;
+    for (int permit = 0; permit < 3; ++permit) {
+        holders.push_back(somebody());
+        EXPECT_EQ(
+            ask(permit % 2 == 0 ? a() : b(), shared_acquire_of("k", holders.back(), 1, 3)).what,
+            verdict::granted);
+        pass(1s);
+    }
+    const auto held = ask(b(), shared_acquire_of("k", somebody(), 1, 3));
+    EXPECT_EQ(held.what, verdict::held);
+    EXPECT_EQ(held.holders.size(), 3U);
+    EXPECT_EQ(held.retry_after, usual_ttl - 3s) << "until the first of them expires";
+    EXPECT_EQ(look(a(), "k").part.capacity, 3U);
+    EXPECT_EQ(ask(b(), release_of("k", holders[1])).what, verdict::released);
+    EXPECT_EQ(ask(a(), shared_acquire_of("k", somebody(), 1, 3)).what, verdict::granted);
+    EXPECT_EQ(ask(a(), shared_acquire_of("k", somebody(), 1, 3)).what, verdict::held);
+}
+
+TEST_P(Conformance, EachPermitExpiresForItself) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    const auto first = shared_acquire_of("k", somebody(), 1, 2);
+    const auto second = shared_acquire_of("k", somebody(), 1, 2);
+    ask(a(), first);
+    pass(5s);
+    ask(b(), second);
+    pass(5s);
+    EXPECT_EQ(look(a(), "k").holders.size(), 1U);
+    EXPECT_EQ(ask(a(), shared_acquire_of("k", somebody(), 1, 2)).what, verdict::granted);
+    EXPECT_EQ(ask(b(), renew_of("k", second.holder)).what, verdict::renewed);
+    EXPECT_EQ(ask(a(), renew_of("k", first.holder)).what, verdict::not_held);
+}
+
+TEST_P(Conformance, WeightsAreSummed) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    const auto heavy = somebody();
+    EXPECT_EQ(ask(a(), shared_acquire_of("k", heavy, 3, 5)).what, verdict::granted);
+    EXPECT_EQ(ask(b(), shared_acquire_of("k", somebody(), 3, 5)).what, verdict::held);
+    EXPECT_EQ(ask(b(), shared_acquire_of("k", somebody(), 2, 5)).what, verdict::granted);
+    EXPECT_EQ(ask(b(), shared_acquire_of("k", somebody(), 1, 5)).what, verdict::held);
+    ask(a(), release_of("k", heavy));
+    EXPECT_EQ(ask(b(), shared_acquire_of("k", somebody(), 4, 5)).what, verdict::held);
+    EXPECT_EQ(ask(b(), shared_acquire_of("k", somebody(), 3, 5)).what, verdict::granted);
+}
+
+TEST_P(Conformance, ReadersShareAndAWriterDoesNot) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    std::vector<core::holder_id> readers;
+    for (int reader = 0; reader < 5; ++reader) {
+        readers.push_back(somebody());
+        EXPECT_EQ(ask(a(), shared_acquire_of("k", readers.back(), 1, unlimited)).what,
+                  verdict::granted);
+    }
+    const auto writer = somebody();
+    for (const auto& reader : readers) {
+        EXPECT_EQ(ask(b(), shared_acquire_of("k", writer, unlimited, unlimited)).what,
+                  verdict::held);
+        ask(a(), release_of("k", reader));
+    }
+    EXPECT_EQ(ask(b(), shared_acquire_of("k", writer, unlimited, unlimited)).what,
+              verdict::granted);
+    EXPECT_EQ(ask(a(), shared_acquire_of("k", somebody(), 1, unlimited)).what, verdict::held);
+}
+
+TEST_P(Conformance, TheCapacityIsFixedWhileAnybodyHolds) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    const auto holder = somebody();
+    ask(a(), shared_acquire_of("k", holder, 1, 2));
+    const auto before = picture(a(), "k");
+    const auto refusal = ask(b(), shared_acquire_of("k", somebody(), 1, 3));
+    EXPECT_EQ(refusal.what, verdict::failed);
+    EXPECT_EQ(refusal.took, effect::no);
+    EXPECT_EQ(refusal.error, errc::capacity_differs);
+    EXPECT_EQ(picture(a(), "k"), before);
+    pass(usual_ttl);
+    EXPECT_EQ(ask(b(), shared_acquire_of("k", somebody(), 1, 3)).what, verdict::granted)
+        << "an expired holder binds nobody";
+    EXPECT_EQ(look(b(), "k").part.capacity, 3U);
+}
+
+TEST_P(Conformance, SharedGrantsHaveDistinctFences) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    core::fence_number last = 0;
+    for (int permit = 0; permit < 10; ++permit) {
+        const auto granted = ask(a(), shared_acquire_of("k", somebody(), 1, 10));
+        EXPECT_GT(granted.fences.first, last);
+        last = granted.fences.last;
+    }
+}
+
+TEST_P(Conformance, RevokingOnePermitLeavesTheOthers) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    const auto first = somebody();
+    const auto second = somebody();
+    const auto fence = ask(a(), shared_acquire_of("k", first, 1, 2)).fences.first;
+    ask(a(), shared_acquire_of("k", second, 1, 2));
+    EXPECT_EQ(ask(b(), revoke_of("k", fence)).what, verdict::revoked);
+    EXPECT_EQ(ask(a(), renew_of("k", first)).lost, loss::revoked);
+    EXPECT_EQ(ask(a(), renew_of("k", second)).what, verdict::renewed);
+    EXPECT_EQ(ask(b(), shared_acquire_of("k", somebody(), 1, 2)).what, verdict::granted);
+}
+
+TEST_P(Conformance, NoRevokedPermitLeavesALateResult) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    const auto first = somebody();
+    const auto second = somebody();
+    const auto first_fence = ask(a(), shared_acquire_of("k", first, 1, 2)).fences.first;
+    const auto second_fence = ask(a(), shared_acquire_of("k", second, 1, 2)).fences.first;
+    ask(b(), revoke_of("k", second_fence));
+    ask(b(), revoke_of("k", first_fence));
+    EXPECT_EQ(ask(a(), finish_of("k", second, result_of("late", 1h, 1h), true)).what,
+              verdict::not_held)
+        << "its fence is the largest, but it was revoked";
+}
+
+}  // namespace dibs::conformance
