@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/database.hpp"
+
+#include "store/record/rules.hpp"
+#include "store/sqlite/schema.hpp"
+#include "store/sqlite/sql.hpp"
+
+#include <dibs/error.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+#include <variant>
+
+namespace dibs::store::sqlite {
+
+namespace {
+
+using core::microseconds;
+using std::chrono::seconds;
+
+/// Pauses between two tries for the write lock. SQLite's own handler grows them so much that a
+/// process starves.
+constexpr microseconds first_pause{50};
+constexpr microseconds later_pause{500};
+constexpr int first_pauses = 10;
+
+constexpr auto open_wait = seconds{5};
+constexpr auto list_wait = seconds{5};
+constexpr auto leave_wait = core::milliseconds{100};
+
+/// After so many steps so many records are looked at, and those that nobody needs any more are
+/// removed. More are looked at than can be made, so the file does not grow by records alone.
+constexpr std::size_t purge_every = 16;
+constexpr std::int64_t purge_rows = 32;
+/// A record that was granted lately stays: making it anew costs more than keeping it.
+constexpr microseconds purge_age = std::chrono::minutes{10};
+
+/// How many processes a new one looks at for traces of the dead.
+constexpr std::int64_t sweep_rows = 4;
+
+bool goes_first(const core::verb& what) {
+    return std::holds_alternative<core::renew>(what) || std::holds_alternative<core::release>(what);
+}
+
+/// Whether its acknowledged outcome must survive power loss.
+bool durable(const core::verb& what) {
+    if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        return asked->mark.has_value();
+    }
+    if (const auto* given = std::get_if<core::release>(&what)) {
+        return given->result.has_value();
+    }
+    return std::holds_alternative<core::block>(what);
+}
+
+bool needs_self(const core::verb& what) {
+    if (const auto* prolonged = std::get_if<core::renew>(&what)) {
+        return prolonged->adopt.has_value();
+    }
+    return std::holds_alternative<core::acquire>(what);
+}
+
+bool makes_detached(const core::verb& what, core::verdict verdict) {
+    if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        return verdict == core::verdict::granted && asked->attached == core::attachment::detached;
+    }
+    if (const auto* prolonged = std::get_if<core::renew>(&what)) {
+        return verdict == core::verdict::renewed && prolonged->adopt &&
+               prolonged->adopt->attached == core::attachment::detached;
+    }
+    return false;
+}
+
+/// Trouble of the whole file, as opposed to trouble with one value.
+bool of_the_file(int code) {
+    switch (code & 0xff) {
+        case SQLITE_TOOBIG:
+        case SQLITE_CONSTRAINT:
+        case SQLITE_MISMATCH:
+        case SQLITE_RANGE:
+            return false;
+        default:
+            return true;
+    }
+}
+
+bool busy(int code) {
+    return (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
+}
+
+// Not a code of SQLite's: the file behind the connection is no longer the one at its path.
+constexpr int moved = -1;
+
+}  // namespace
+
+database::database(database_options options, surroundings& world)
+    : options_(std::move(options)),
+      world_(world),
+      db_(nullptr, &sqlite3_close_v2),
+      who_(world, options_.self, options_.who),
+      waiters_(who_),
+      gone_([this](std::uint64_t process) { return who_.gone(process); }),
+      purge_debt_(purge_every) {}
+
+database::~database() = default;
+
+std::unique_ptr<database> database::open(database_options options,
+                                         surroundings& world,
+                                         failure& trouble) {
+    std::unique_ptr<database> made{new database{std::move(options), world}};
+    trouble = made->start();
+    if (trouble) {
+        made.reset();
+    }
+    return made;
+}
+
+failure database::start() {
+    const auto& path = options_.path;
+    const std::string doing = path + ": cannot be opened";
+    sqlite3* raw = nullptr;
+    // The file was made before (or is the simulator's): SQLite would make it readable by everybody.
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
+                      SQLITE_OPEN_EXRESCODE | (options_.vfs.empty() ? 0 : SQLITE_OPEN_CREATE);
+    int code = sqlite3_open_v2(
+        path.c_str(), &raw, flags, options_.vfs.empty() ? nullptr : options_.vfs.c_str());
+    db_.reset(raw);
+    if (code != SQLITE_OK) {
+        return translate(raw, code, doing);
+    }
+    busy_until_ = world_.now() + open_wait;
+    sqlite3_busy_handler(raw, &database::on_busy, this);
+    if (auto trouble = ensure_schema(raw, path); trouble) {
+        // A file that is not ours is left as it is, its log included.
+        sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+        return trouble;
+    }
+    // The log is cut back after a long reader made it grow. The cache is an upper bound, used by
+    // large stores alone.
+    code = sqlite3_exec(raw,
+                        "PRAGMA journal_size_limit = 16777216; PRAGMA cache_size = -16384; "
+                        "PRAGMA temp_store = MEMORY",
+                        nullptr,
+                        nullptr,
+                        nullptr);
+    full_now_ = !options_.full;
+    if (code == SQLITE_OK) {
+        code = set_synchronous(options_.full);
+    }
+    const std::pair<statement*, std::string_view> all[] = {{&begin_, "BEGIN IMMEDIATE"},
+                                                           {&begin_reading_, "BEGIN"},
+                                                           {&commit_, "COMMIT"},
+                                                           {&rollback_, "ROLLBACK"},
+                                                           {&savepoint_, "SAVEPOINT step"},
+                                                           {&undo_savepoint_, "ROLLBACK TO step"},
+                                                           {&release_savepoint_, "RELEASE step"}};
+    for (const auto& [made, text] : all) {
+        code = code == SQLITE_OK ? made->prepare(raw, text) : code;
+    }
+    code = code == SQLITE_OK ? records_.prepare(raw) : code;
+    code = code == SQLITE_OK ? who_.prepare(raw) : code;
+    code = code == SQLITE_OK ? waiters_.prepare(raw) : code;
+    code = code == SQLITE_OK ? who_.enter_boot(options_.boot_id) : code;
+    if (code != SQLITE_OK) {
+        return explain(code, doing);
+    }
+    records_.set_boot(who_.boot());
+    return {};
+}
+
+int database::on_busy(void* self, int times) {
+    auto& mine = *static_cast<database*>(self);
+    if (mine.giving_up_.load(std::memory_order_relaxed) || mine.world_.now() >= mine.busy_until_) {
+        return 0;
+    }
+    mine.world_.pause(times < first_pauses ? first_pause : later_pause);
+    return 1;
+}
+
+int database::set_synchronous(bool full) {
+    if (full == full_now_) {
+        return SQLITE_OK;
+    }
+    const int code =
+        sqlite3_exec(db_.get(),
+                     full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL",
+                     nullptr,
+                     nullptr,
+                     nullptr);
+    full_now_ = code == SQLITE_OK ? full : full_now_;
+    return code;
+}
+
+failure database::explain(int code, std::string_view doing) const {
+    if (giving_up_.load(std::memory_order_relaxed) && busy(code)) {
+        return {errc::closed, "the store was closed"};
+    }
+    if (code == moved) {
+        return {errc::store_unreachable,
+                options_.path +
+                    ": the file was moved or removed while it was in use, so others may already "
+                    "work with another one at its path; open the store again"};
+    }
+    return translate(db_.get(), code, doing);
+}
+
+// --- a group
+// -------------------------------------------------------------------------------------------------------
+
+void database::run(const group& work, aftermath& after) {
+    units all;
+    collect(work, all);
+    run_together(std::move(all), after);
+}
+
+void database::collect(const group& work, units& all) const {
+    for (auto* enrols : work.enrolments) {
+        unit one;
+        one.enrols = enrols;
+        one.deadline = enrols->deadline;
+        all.push_back(one);
+    }
+    const auto add = [&](const batch& of, bool first) {
+        for (std::size_t at = 0; at < of.entries.size(); ++at) {
+            if (goes_first(of.entries[at].what) == first) {
+                unit one;
+                one.entry = &of.entries[at];
+                one.reply = &of.replies[at];
+                one.deadline = one.entry->deadline;
+                all.push_back(one);
+            }
+        }
+    };
+    for (const auto which : {lane::renewals, lane::others}) {
+        for (const auto& of : work.batches) {
+            if (of.which == which) {
+                add(of, true);
+                add(of, false);
+            }
+        }
+    }
+    for (const auto& lost : work.lost) {
+        unit one;
+        one.lost = &lost;
+        one.deadline = world_.now() + core::milliseconds{500};
+        all.push_back(one);
+    }
+}
+
+void database::refuse(const unit& one, const failure& why) {
+    if (one.reply != nullptr) {
+        *one.reply = core::refused(why.error, why.detail);
+    } else if (one.enrols != nullptr) {
+        one.enrols->trouble = why;
+    }
+}
+
+void database::refuse_overdue(units& all, bool waited) {
+    const auto now = world_.now();
+    const auto overdue = [&](const unit& one) { return one.deadline <= now; };
+    if (std::none_of(all.begin(), all.end(), overdue)) {
+        return;
+    }
+    const failure why =
+        waited
+            ? failure{errc::store_busy,
+                      options_.path + ": another process kept the file locked until the deadline"}
+            : failure{errc::timed_out, "the deadline passed before the step was begun"};
+    for (const auto& one : all) {
+        if (overdue(one)) {
+            refuse(one, why);
+        }
+    }
+    all.erase(std::remove_if(all.begin(), all.end(), overdue), all.end());
+}
+
+void database::run_together(units all, aftermath& after) {
+    bool waited = false;
+    while (!all.empty()) {
+        refuse_overdue(all, waited);
+        if (all.empty()) {
+            return;
+        }
+        int code = begin(all);
+        if (busy(code) && !giving_up_.load(std::memory_order_relaxed)) {
+            waited = true;
+            continue;
+        }
+        if (code != SQLITE_OK) {
+            const auto why = explain(code, options_.path + ": cannot be written");
+            for (const auto& one : all) {
+                refuse(one, why);
+            }
+            return;
+        }
+        // Others may have kept us waiting, perhaps too long for some.
+        refuse_overdue(all, true);
+
+        aftermath mine;
+        try {
+            code = all.empty() ? SQLITE_OK : inside(all, mine);
+        } catch (const std::bad_alloc&) {
+            code = SQLITE_NOMEM;
+        }
+        bool committing = false;
+        if (code == SQLITE_OK) {
+            committing = true;
+            code = commit(busy_until_);
+        }
+        const auto why =
+            code == SQLITE_OK ? failure{} : explain(code, options_.path + ": cannot be written");
+        if (code != SQLITE_OK) {
+            undo();
+        }
+        who_.settle(code == SQLITE_OK);
+        waiters_.settle(code == SQLITE_OK);
+        if (code == SQLITE_OK) {
+            std::move(mine.wakes.begin(), mine.wakes.end(), std::back_inserter(after.wakes));
+            std::move(
+                mine.lookouts.begin(), mine.lookouts.end(), std::back_inserter(after.lookouts));
+            auto buried = who_.take_buried();
+            after.buried.insert(after.buried.end(), buried.begin(), buried.end());
+            return;
+        }
+        // A full disk is found before the last page of the commit is there, so nothing of it can
+        // come back.
+        if (committing && !busy(code) && (code & 0xff) != SQLITE_FULL) {
+            for (const auto& one : all) {
+                if (one.written && one.reply != nullptr) {
+                    *one.reply = core::in_doubt(why.detail);
+                } else {
+                    refuse(one, why);
+                }
+            }
+            return;
+        }
+        if (all.size() > 1 && !busy(code)) {
+            // Perhaps one of them is to blame, such as a result that is too large for what is left
+            // of the disk.
+            run_alone(all, after);
+            return;
+        }
+        for (const auto& one : all) {
+            refuse(one, why);
+        }
+        return;
+    }
+}
+
+void database::run_alone(const units& all, aftermath& after) {
+    for (auto one : all) {
+        one.written = false;
+        run_together({one}, after);
+    }
+}
+
+int database::begin(const units& all) {
+    int has_moved = 0;
+    sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+    if (has_moved != 0) {
+        return moved;
+    }
+    const bool full = options_.full || std::any_of(all.begin(), all.end(), [](const unit& one) {
+                          return one.entry != nullptr && durable(one.entry->what);
+                      });
+    if (const int code = set_synchronous(full); code != SQLITE_OK) {
+        return code;
+    }
+    busy_until_ = core::instant::max();
+    for (const auto& one : all) {
+        busy_until_ = std::min(busy_until_, one.deadline);
+    }
+    return begin_.run();
+}
+
+int database::commit(core::instant deadline) {
+    for (;;) {
+        const int code = commit_.run();
+        if (!busy(code) || giving_up_.load(std::memory_order_relaxed) || world_.now() >= deadline) {
+            return code;
+        }
+        world_.pause(later_pause);
+    }
+}
+
+void database::undo() noexcept {
+    if (sqlite3_get_autocommit(db_.get()) == 0) {
+        static_cast<void>(rollback_.run());
+    }
+}
+
+int database::inside(units& all, aftermath& after) {
+    const auto now = world_.clock();
+    failure invisible;
+    const bool self = std::any_of(all.begin(), all.end(), [](const unit& one) {
+        return (one.entry != nullptr && needs_self(one.entry->what)) ||
+               (one.enrols != nullptr && one.enrols->begins);
+    });
+    if (self && who_.self() == 0) {
+        if (const int code = enter_self(now, invisible); code != SQLITE_OK) {
+            return code;
+        }
+    }
+    const rules_context context{now, who_.self(), who_};
+    for (auto& one : all) {
+        int code = SQLITE_OK;
+        if (one.entry != nullptr) {
+            if (invisible && needs_self(one.entry->what)) {
+                refuse(one, invisible);
+                continue;
+            }
+            code = apply_entry(one, context, after);
+        } else if (one.enrols != nullptr) {
+            if (invisible && one.enrols->begins) {
+                refuse(one, invisible);
+                continue;
+            }
+            code = apply_enrolment(one, now, after);
+        } else {
+            code = apply_unreachable(one, now, after);
+        }
+        if (code != SQLITE_OK) {
+            return code;
+        }
+    }
+    return tidy(now, all.size());
+}
+
+int database::enter_self(core::store_now now, failure& trouble) {
+    if (const int code = who_.enrol(now.wall, trouble); code != SQLITE_OK || trouble) {
+        return code;
+    }
+    return who_.sweep(world_.draw(), sweep_rows, now.wall);
+}
+
+int database::apply_entry(unit& one, const rules_context& context, aftermath& after) {
+    const auto& what = one.entry->what;
+    const auto& key = core::key_of(what);
+    found_record found;
+    if (const int code = records_.find(key, context.now, gone_, found); code != SQLITE_OK) {
+        return code;
+    }
+    if (!found.readable()) {
+        refuse(one,
+               {errc::newer_format,
+                "the record has format " + std::to_string(found.format) + ", this release knows " +
+                    std::to_string(core::record_format) + "; update dibs on this host"});
+        return SQLITE_OK;
+    }
+    auto taken = apply(what, found.kept, context);
+    *one.reply = std::move(taken.reply);
+    one.reply->waiters = found.waiting > 0;
+    if (taken.changed) {
+        bool undone_alone = false;
+        const int code = save(*one.entry, found, undone_alone);
+        if (code != SQLITE_OK && !undone_alone) {
+            return code;
+        }
+        if (code != SQLITE_OK) {
+            refuse(one, explain(code, options_.path + ": the step cannot be written"));
+            return SQLITE_OK;
+        }
+        one.written = true;
+        if (makes_detached(what, one.reply->what)) {
+            if (const int noted = who_.note_detached(); noted != SQLITE_OK) {
+                return noted;
+            }
+        }
+    }
+    if (taken.freed && found.waiting > 0) {
+        return wake_oldest(key, found.id, after);
+    }
+    if (one.reply->what == core::verdict::held && waiters_.waits(key)) {
+        lookout next;
+        const int code = waiters_.look(key, found, context.now, next);
+        after.lookouts.push_back(std::move(next));
+        return code;
+    }
+    return SQLITE_OK;
+}
+
+int database::save(const core::entry& entry, found_record& changed, bool& undone_alone) {
+    const bool fenced = records::needs_savepoint(changed);
+    if (fenced) {
+        if (const int code = savepoint_.run(); code != SQLITE_OK) {
+            return code;
+        }
+    }
+    const int code = records_.save(core::key_of(entry.what), changed);
+    undone_alone =
+        code != SQLITE_OK && !of_the_file(code) && sqlite3_get_autocommit(db_.get()) == 0;
+    if (!fenced || (code != SQLITE_OK && !undone_alone)) {
+        return code;
+    }
+    if (undone_alone) {
+        if (const int undone = undo_savepoint_.run(); undone != SQLITE_OK) {
+            undone_alone = false;
+            return undone;
+        }
+    }
+    const int released = release_savepoint_.run();
+    return code != SQLITE_OK ? code : released;
+}
+
+int database::apply_enrolment(unit& one, core::store_now now, aftermath& after) {
+    auto& wish = *one.enrols;
+    found_record found;
+    if (const int code = records_.find(wish.key, now, gone_, found); code != SQLITE_OK) {
+        return code;
+    }
+    if (wish.begins) {
+        if (found.id == 0) {
+            if (const int code = records_.save(wish.key, found); code != SQLITE_OK) {
+                return code;
+            }
+        }
+        if (const int code = waiters_.enter(wish.key, found); code != SQLITE_OK) {
+            return code;
+        }
+        lookout next;
+        const int code = waiters_.look(wish.key, found, now, next);
+        after.lookouts.push_back(std::move(next));
+        return code;
+    }
+    after.lookouts.push_back({wish.key, {}});
+    wake_order next{wish.key, {}};
+    const int code = waiters_.leave(wish.key, found, now, next);
+    if (!next.candidates.empty()) {
+        after.wakes.push_back(std::move(next));
+    }
+    return code;
+}
+
+int database::apply_unreachable(const unit& one, core::store_now now, aftermath& after) {
+    found_record found;
+    if (const int code = records_.find(one.lost->key, now, gone_, found);
+        code != SQLITE_OK || found.id == 0) {
+        return code;
+    }
+    for (const auto process : one.lost->processes) {
+        if (const int code = waiters_.remove(found.id, process); code != SQLITE_OK) {
+            return code;
+        }
+        static_cast<void>(who_.gone(process));
+    }
+    return one.lost->nobody_woken ? wake_oldest(one.lost->key, found.id, after) : SQLITE_OK;
+}
+
+int database::wake_oldest(const std::string& key, std::int64_t record, aftermath& after) {
+    const auto known = std::find_if(after.wakes.begin(), after.wakes.end(), [&](const auto& order) {
+        return order.key == key;
+    });
+    if (known != after.wakes.end()) {
+        return SQLITE_OK;
+    }
+    wake_order order{key, {}};
+    const int code = waiters_.oldest(record, order.candidates);
+    if (!order.candidates.empty()) {
+        after.wakes.push_back(std::move(order));
+    }
+    return code;
+}
+
+int database::tidy(core::store_now now, std::size_t steps) {
+    purge_debt_ += steps;
+    if (purge_debt_ >= purge_every) {
+        purge_debt_ = 0;
+        if (purge_cursor_ < 0) {
+            // Short-lived processes must not all look at the same records.
+            purge_cursor_ = static_cast<std::int64_t>(
+                world_.draw() % (static_cast<std::uint64_t>(records_.last()) + 1));
+        }
+        const auto idle = [&](const found_record& one) {
+            const auto granted =
+                core::wall_instant{microseconds{static_cast<std::int64_t>(one.kept.fence)}};
+            return one.readable() && one.waiting == 0 && granted + purge_age < now.wall &&
+                   purgeable(one.kept, now);
+        };
+        const int code = records_.purge(purge_cursor_, purge_rows, now, gone_, idle);
+        if (code != SQLITE_OK) {
+            return code;
+        }
+    }
+    return who_.bury(now.wall);
+}
+
+// --- the rest
+// ------------------------------------------------------------------------------------------------------
+
+void database::list(const std::string& prefix,
+                    const std::string& after,
+                    std::size_t limit,
+                    core::page& page) {
+    busy_until_ = world_.now() + list_wait;
+    std::size_t unreadable = 0;
+    int code = begin_reading_.run();
+    if (code == SQLITE_OK) {
+        const auto now = world_.clock();
+        const rules_context context{now, who_.self(), who_};
+        const auto add = [&](std::string_view key, const found_record& found) {
+            if (!key.starts_with(prefix)) {
+                return false;
+            }
+            if (page.records.size() == limit) {
+                page.more = true;
+                return false;
+            }
+            if (!found.readable()) {
+                ++unreadable;
+                return true;
+            }
+            page.records.push_back(describe(std::string{key}, found.kept, context));
+            page.records.back().waiters = static_cast<std::uint32_t>(found.waiting);
+            return true;
+        };
+        code = records_.list(prefix, after, now, gone_, add);
+    }
+    if (code != SQLITE_OK) {
+        auto why = explain(code, options_.path + ": cannot be read");
+        page.error = why.error;
+        page.detail = std::move(why.detail);
+    } else if (unreadable != 0) {
+        page.detail = std::to_string(unreadable) +
+                      " records of a newer release were left out; update dibs on this host";
+    }
+    if (sqlite3_get_autocommit(db_.get()) == 0) {
+        static_cast<void>(commit_.run());
+        undo();
+    }
+}
+
+bool database::leave(bool everybody_gone) {
+    if (who_.self() == 0) {
+        return true;
+    }
+    // What is taken away here would be found and taken away by others: no need to wait for the
+    // disk.
+    giving_up_.store(false, std::memory_order_relaxed);
+    busy_until_ = world_.now() + leave_wait;
+    int code = set_synchronous(false);
+    code = code == SQLITE_OK ? begin_.run() : code;
+    if (code != SQLITE_OK) {
+        return false;
+    }
+    code = who_.leave(everybody_gone, world_.clock().wall);
+    code = code == SQLITE_OK ? commit(busy_until_) : code;
+    undo();
+    return code == SQLITE_OK && everybody_gone;
+}
+
+}  // namespace dibs::store::sqlite

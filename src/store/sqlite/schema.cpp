@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/schema.hpp"
+
+#include "store/sqlite/sql.hpp"
+#include "store/sqlite/statement.hpp"
+
+#include <dibs/error.hpp>
+
+#include <cstdint>
+
+namespace dibs::store::sqlite {
+
+namespace {
+
+struct header {
+    std::int64_t application = 0;
+    std::int64_t version = 0;
+    std::int64_t objects = 0;
+};
+
+int read_number(sqlite3* db, const char* query, std::int64_t& value) {
+    statement asked;
+    if (const int code = asked.prepare(db, query); code != SQLITE_OK) {
+        return code;
+    }
+    const int code = asked.step();
+    value = code == SQLITE_ROW ? asked.integer(0) : 0;
+    return code == SQLITE_ROW ? SQLITE_OK : code;
+}
+
+int read_header(sqlite3* db, header& found) {
+    int code = read_number(db, "PRAGMA application_id", found.application);
+    if (code == SQLITE_OK) {
+        code = read_number(db, "PRAGMA user_version", found.version);
+    }
+    if (code == SQLITE_OK) {
+        code = read_number(db, "SELECT count(*) FROM sqlite_schema", found.objects);
+    }
+    return code;
+}
+
+bool is_store(const header& found) {
+    return found.application == sql::application_id;
+}
+
+bool is_empty(const header& found) {
+    return found.application == 0 && found.version == 0 && found.objects == 0;
+}
+
+failure judge(const header& found, const std::string& path) {
+    if (is_store(found) && found.version > sql::schema_version) {
+        return {errc::newer_format,
+                path + ": written by a newer release (schema " + std::to_string(found.version) +
+                    ", this one knows " + std::to_string(sql::schema_version) +
+                    "); update dibs on this host"};
+    }
+    if (!is_store(found) && !is_empty(found)) {
+        return {errc::store_damaged,
+                path +
+                    ": a database of another program; dibs needs a file of its own, name "
+                    "another path"};
+    }
+    return {};
+}
+
+int exec(sqlite3* db, const std::string& text) {
+    return sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr);
+}
+
+// The switch to WAL asks for the file alone and does not always call the busy handler, so that two
+// processes that make the same store at once must try again.
+int enter_wal(sqlite3* db) {
+    constexpr int tries = 200;
+    int code = SQLITE_OK;
+    for (int at = 0; at < tries; ++at) {
+        std::int64_t ignored = 0;
+        code = read_number(db, "PRAGMA journal_mode = WAL", ignored);
+        if ((code & 0xff) != SQLITE_BUSY) {
+            break;
+        }
+        sqlite3_sleep(5);
+    }
+    return code;
+}
+
+int create(sqlite3* db) {
+    if (const int code = exec(db, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE");
+        code != SQLITE_OK) {
+        return code;
+    }
+    header found;
+    int code = read_header(db, found);
+    if (code == SQLITE_OK && is_empty(found)) {
+        code = exec(db, std::string{sql::create});
+        if (code == SQLITE_OK) {
+            code = exec(db,
+                        "PRAGMA application_id = " + std::to_string(sql::application_id) +
+                            "; PRAGMA user_version = " + std::to_string(sql::schema_version));
+        }
+    }
+    if (code == SQLITE_OK) {
+        code = exec(db, "COMMIT");
+    }
+    if (sqlite3_get_autocommit(db) == 0) {
+        exec(db, "ROLLBACK");
+    }
+    return code;
+}
+
+}  // namespace
+
+failure ensure_schema(sqlite3* db, const std::string& path) {
+    const std::string doing = path + ": cannot be opened";
+    header found;
+    if (const int code = read_header(db, found); code != SQLITE_OK) {
+        return translate(db, code, doing);
+    }
+    if (auto wrong = judge(found, path); wrong) {
+        return wrong;
+    }
+    if (sqlite3_db_readonly(db, "main") == 1) {
+        return {errc::permission_denied,
+                path + ": the file is read-only; give this user the right to write it"};
+    }
+    if (const int code = enter_wal(db); code != SQLITE_OK) {
+        return translate(db, code, doing);
+    }
+    if (is_empty(found)) {
+        if (const int code = create(db); code != SQLITE_OK) {
+            return translate(db, code, path + ": cannot be made a store");
+        }
+        if (const int code = read_header(db, found); code != SQLITE_OK) {
+            return translate(db, code, doing);
+        }
+        if (auto wrong = judge(found, path); wrong) {
+            return wrong;
+        }
+    }
+    if (!is_store(found)) {
+        return {errc::store_damaged, path + ": not a dibs store"};
+    }
+    return {};
+}
+
+}  // namespace dibs::store::sqlite

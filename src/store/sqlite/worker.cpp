@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/worker.hpp"
+
+#include <dibs/error.hpp>
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace dibs::store::sqlite {
+
+namespace {
+
+/// Steps of one transaction, about: others must not wait for the write lock much longer than this
+/// takes.
+constexpr std::size_t steps_max = 1024;
+
+/// The worker that this thread lends itself to.
+thread_local worker* assisted = nullptr;
+
+void take_batches(std::vector<batch_job>& from, std::vector<batch_job>& to, std::size_t& steps) {
+    auto end = from.begin();
+    for (; end != from.end() && steps < steps_max; ++end) {
+        steps += end->entries.size();
+    }
+    if (end == from.end()) {
+        to.swap(from);
+        return;
+    }
+    to.assign(std::move_iterator{from.begin()}, std::move_iterator{end});
+    from.erase(from.begin(), end);
+}
+
+}  // namespace
+
+void worker::start() {
+    // Signals are for the application's own threads.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        thread_ = std::thread{[this] { work(); }};
+    } catch (...) {
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void worker::added(std::unique_lock<std::mutex> held) {
+    // Whoever lends its thread comes for its work; a running thread looks again before it sleeps.
+    const bool call = assisted != this && !running_;
+    held.unlock();
+    if (call) {
+        changed_.notify_one();
+    }
+}
+
+void worker::submit(batch_job job) {
+    std::unique_lock held{lock_};
+    auto& lane_of = job.which == lane::renewals ? queue_.renewals : queue_.others;
+    lane_of.push_back(std::move(job));
+    added(std::move(held));
+}
+
+void worker::submit(enrolment_job job) {
+    std::unique_lock held{lock_};
+    queue_.enrolments.push_back(std::move(job));
+    added(std::move(held));
+}
+
+void worker::submit(list_job job) {
+    std::unique_lock held{lock_};
+    queue_.lists.push_back(std::move(job));
+    added(std::move(held));
+}
+
+void worker::submit(unreachable lost) {
+    std::unique_lock held{lock_};
+    queue_.lost.push_back(std::move(lost));
+    added(std::move(held));
+}
+
+worker::queue worker::take_some() {
+    queue some;
+    std::size_t steps = 0;
+    take_batches(queue_.renewals, some.renewals, steps);
+    // A long row of renewals must not keep everybody else out.
+    steps = std::min(steps, steps_max / 2);
+    take_batches(queue_.others, some.others, steps);
+    some.enrolments.swap(queue_.enrolments);
+    some.lists.swap(queue_.lists);
+    some.lost.swap(queue_.lost);
+    return some;
+}
+
+void worker::work() {
+    std::unique_lock held{lock_};
+    for (;;) {
+        changed_.wait(held, [&] { return stopping_ || (!running_ && !queue_.empty()); });
+        if (stopping_) {
+            return;
+        }
+        running_ = true;
+        auto some = take_some();
+        held.unlock();
+        run(std::move(some));
+        held.lock();
+        running_ = false;
+        changed_.notify_all();
+    }
+}
+
+void worker::run(queue some) {
+    failure deaf;
+    for (const auto& job : some.enrolments) {
+        if (job.wish.begins) {
+            deaf = outside_.before_waiting();
+            break;
+        }
+    }
+    group work;
+    for (auto* jobs : {&some.renewals, &some.others}) {
+        for (auto& job : *jobs) {
+            job.replies.resize(job.entries.size());
+            work.batches.push_back({job.which, job.entries, job.replies});
+        }
+    }
+    for (auto& job : some.enrolments) {
+        if (deaf && job.wish.begins) {
+            job.wish.trouble = deaf;
+        } else {
+            work.enrolments.push_back(&job.wish);
+        }
+    }
+    work.lost = std::move(some.lost);
+
+    aftermath after;
+    file_.run(work, after);
+    outside_.after_commit(after);
+    for (auto* jobs : {&some.renewals, &some.others}) {
+        for (auto& job : *jobs) {
+            tell(job);
+        }
+    }
+    for (auto& job : some.enrolments) {
+        tell(job);
+    }
+    for (auto& job : some.lists) {
+        file_.list(job.prefix, job.after, job.limit, job.page);
+        tell(job);
+    }
+}
+
+void worker::tell(batch_job& job) {
+    outside_.tell([done = std::move(job.done), replies = std::move(job.replies)]() mutable {
+        done(std::move(replies));
+    });
+}
+
+void worker::tell(enrolment_job& job) {
+    outside_.tell([done = std::move(job.done), trouble = std::move(job.wish.trouble)]() mutable {
+        done(std::move(trouble));
+    });
+}
+
+void worker::tell(list_job& job) {
+    outside_.tell([done = std::move(job.done), page = std::move(job.page)]() mutable {
+        done(std::move(page));
+    });
+}
+
+// --- a lent thread
+// -------------------------------------------------------------------------------------------------
+
+void worker::begin_assist() noexcept {
+    assisted = this;
+}
+
+bool worker::assist() noexcept {
+    std::unique_lock held{lock_};
+    if (running_ || stopping_ || queue_.empty()) {
+        return false;
+    }
+    running_ = true;
+    auto some = take_some();
+    held.unlock();
+    run(std::move(some));
+    held.lock();
+    running_ = false;
+    const bool more = !queue_.empty() || stopping_;
+    held.unlock();
+    if (more) {
+        changed_.notify_all();
+    }
+    return true;
+}
+
+void worker::end_assist() noexcept {
+    if (assisted == this) {
+        assisted = nullptr;
+    }
+    std::unique_lock held{lock_};
+    const bool more = !queue_.empty();
+    held.unlock();
+    if (more) {
+        changed_.notify_one();
+    }
+}
+
+// --- the end
+// -------------------------------------------------------------------------------------------------------
+
+void worker::stop() {
+    {
+        std::unique_lock held{lock_};
+        if (std::exchange(stopping_, true)) {
+            return;
+        }
+        file_.give_up();
+        changed_.notify_all();
+        // A lent thread may be at work.
+        changed_.wait(held, [&] { return !running_; });
+    }
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+    refuse_rest();
+}
+
+void worker::refuse_rest() {
+    const failure closed{errc::closed, "the store was closed"};
+    for (auto* jobs : {&queue_.renewals, &queue_.others}) {
+        for (auto& job : *jobs) {
+            job.replies.assign(job.entries.size(), core::refused(closed.error, closed.detail));
+            tell(job);
+        }
+    }
+    for (auto& job : queue_.enrolments) {
+        job.wish.trouble = closed;
+        tell(job);
+    }
+    for (auto& job : queue_.lists) {
+        job.page.error = closed.error;
+        job.page.detail = closed.detail;
+        tell(job);
+    }
+    queue_ = {};
+}
+
+void worker::abandon() {
+    if (thread_.joinable()) {
+        thread_.detach();
+    }
+    stopping_ = true;
+}
+
+}  // namespace dibs::store::sqlite
