@@ -23,16 +23,16 @@ struct option {
 
 /// One command, as it is parsed and as it is explained.
 struct command_syntax {
-    std::string_view name;
-    std::string_view usage;
-    std::string_view summary;
-    std::span<const option> options;
+    std::string_view name{};
+    std::string_view usage{};
+    std::string_view summary{};
+    std::span<const option> options{};
     std::size_t operands_max = 0;
     bool command_follows = false;  ///< whatever comes after the operands belongs to another command
-    std::string_view first_operand;  ///< an option that stands for the first operand, for those
-                                     ///< that begin with `-`
-    std::string_view notes;          ///< after the options, in the help text
-    std::string_view examples;
+    std::string_view first_operand{};  ///< an option that stands for the first operand, for those
+                                       ///< that begin with `-`
+    std::string_view notes{};          ///< after the options, in the help text
+    std::string_view examples{};
 };
 
 /// What was found on a command line.

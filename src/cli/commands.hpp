@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The commands. Each takes the words after its name and returns the exit status; errors are
+// `failure`s.
+
+#include <span>
+#include <string>
+
+namespace dibs::cli {
+
+/// Options that stand before the name of the command.
+struct global_options {
+    const std::string* store = nullptr;
+};
+
+using words = std::span<const std::string>;
+
+int run_command(const global_options& global, words given);
+int ls_command(const global_options& global, words given);
+int version_command(words given);
+int demo_command(const global_options& global, words given);
+/// One of the processes of a demo; not for people.
+int demo_worker_command(words given);
+
+}  // namespace dibs::cli

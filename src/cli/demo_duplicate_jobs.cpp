@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// dibs demo duplicate-jobs: three processes that stand for three containers wake for the same
+// nightly job. First as they would without a lock, then with one. Nothing is played: the processes
+// are real, the times are theirs, and the e-mails are counted in the file that they wrote.
+#include "cli/child_environment.hpp"
+#include "cli/commands.hpp"
+#include "cli/failure.hpp"
+#include "cli/option_table.hpp"
+#include "cli/speech.hpp"
+#include "cli/store_access.hpp"
+#include "client/attempt.hpp"
+
+#include <dibs/dibs.hpp>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace dibs::cli {
+
+namespace {
+
+constexpr int containers = 3;
+constexpr auto length_of_work = std::chrono::milliseconds{120};
+constexpr std::string_view job_key = "demo:nightly-report";
+
+constexpr std::array demo_options{
+    option{"store", 0, "URL", "the store (default: a fresh SQLite file, removed afterwards)"},
+    option{"help", 'h', "", "this text"},
+};
+const command_syntax demo_syntax{
+    .name = "demo",
+    .usage = "dibs demo duplicate-jobs [--store URL]",
+    .summary =
+        "Starts the same nightly job in three processes, first without a lock, then with one.",
+    .options = demo_options,
+    .operands_max = 1,
+    .examples = "  dibs demo duplicate-jobs",
+};
+
+constexpr std::array worker_options{
+    option{"name", 0, "NAME", "of the container"},
+    option{"outbox", 0, "FILE", "where the e-mails go"},
+    option{"store", 0, "URL", "take the lock there; without it, take none"},
+};
+const command_syntax worker_syntax{
+    .name = "demo-worker",
+    .usage = "dibs demo-worker --name NAME --outbox FILE [--store URL]",
+    .summary = "One process of a demo.",
+    .options = worker_options,
+};
+
+/// `03:00:00.123`, local time.
+std::string time_of_day() {
+    const auto now = std::chrono::system_clock::now();
+    const auto stamp = std::chrono::system_clock::to_time_t(now);
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()) %
+                    std::chrono::seconds{1};
+    std::tm parts{};
+    ::localtime_r(&stamp, &parts);
+    std::array<char, 16> text{};
+    std::snprintf(text.data(),
+                  text.size(),
+                  "%02d:%02d:%02d.%03d",
+                  parts.tm_hour,
+                  parts.tm_min,
+                  parts.tm_sec,
+                  static_cast<int>(ms.count()));
+    return text.data();
+}
+
+// --- one container
+// -----------------------------------------------------------------------------------------------
+
+class worker {
+  public:
+    worker(std::string name, std::string outbox)
+        : name_(std::move(name)), outbox_(std::move(outbox)) {}
+
+    void tell(const std::string& text) const {
+        const auto line = time_of_day() + "  " + name_ + "  " + text + "\n";
+        (void)!::write(STDOUT_FILENO, line.data(), line.size());
+    }
+
+    /// Tells the parent that everything is ready, and waits until it lets all start at once.
+    static void wait_for_start() {
+        (void)!::write(STDOUT_FILENO, "\n", 1);
+        char nothing = 0;
+        while (::read(STDIN_FILENO, &nothing, 1) < 0 && errno == EINTR) {
+        }
+    }
+
+    void do_the_job() const {
+        std::this_thread::sleep_for(length_of_work);
+        const int file = ::open(outbox_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+        const std::string mail =
+            "To: customers; Subject: your nightly report; sent by " + name_ + "\n";
+        const bool sent = file >= 0 && ::write(file, mail.data(), mail.size()) ==
+                                           static_cast<ssize_t>(mail.size());
+        if (file >= 0) {
+            ::close(file);
+        }
+        if (!sent) {
+            throw failure(exit_status::trouble, "cannot write " + outbox_);
+        }
+        tell("e-mail sent");
+    }
+
+  private:
+    std::string name_;
+    std::string outbox_;
+};
+
+void work_with_lock(const worker& self, const std::string& url) {
+    store_choice store;
+    store.url = url;
+    auto through = open_client(store, "dibs demo duplicate-jobs");
+    self.wait_for_start();
+    auto found = detail::acquire_with_reason(through, job_key, {}, {});
+    if (found.error) {
+        throw failure(status_of(found.error), found.message);
+    }
+    if (!found.granted) {
+        self.tell("skips the job: held by " + (found.holders.empty()
+                                                   ? std::string("another container")
+                                                   : describe_holder(found.holders.front())));
+        return;
+    }
+    self.tell("starts the nightly job, fence " + std::to_string(found.granted->fence()));
+    self.do_the_job();
+    if (found.granted->release() != release_outcome::released) {
+        throw failure(exit_status::lost, "the lease was lost during the job");
+    }
+}
+
+// --- the parent
+// --------------------------------------------------------------------------------------------------
+
+struct container {
+    pid_t process = -1;
+    int output = -1;
+    std::string said;
+};
+
+std::array<int, 2> open_pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+        throw std::system_error(errno, std::generic_category(), "cannot open a pipe");
+    }
+    return ends;
+}
+
+container start_container(const std::vector<std::string>& command, int start_gate) {
+    const auto output = open_pipe();
+    std::vector<char*> argv;
+    for (const auto& word : command) {
+        argv.push_back(const_cast<char*>(word.c_str()));
+    }
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, start_gate, STDIN_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+    container started;
+    const int error = ::posix_spawn(
+        &started.process, "/proc/self/exe", &actions, nullptr, argv.data(), ::environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(output[1]);
+    started.output = output[0];
+    if (error != 0) {
+        throw std::system_error(error, std::generic_category(), "cannot start a process");
+    }
+    return started;
+}
+
+/// Up to and with the next newline; false at the end.
+bool read_line(container& from, std::string& line) {
+    line.clear();
+    char character = 0;
+    while (true) {
+        const auto got = ::read(from.output, &character, 1);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return false;
+        }
+        line += character;
+        if (character == '\n') {
+            return true;
+        }
+    }
+}
+
+/// Runs one round and returns how many e-mails lie in the outbox.
+int play(const std::string& outbox, const std::string* store) {
+    const auto gate = open_pipe();
+    std::vector<container> all;
+    for (int number = 1; number <= containers; ++number) {
+        std::vector<std::string> command{"dibs",
+                                         "demo-worker",
+                                         "--name=container-" + std::to_string(number),
+                                         "--outbox=" + outbox};
+        if (store != nullptr) {
+            command.push_back("--store=" + *store);
+        }
+        all.push_back(start_container(command, gate[0]));
+    }
+    ::close(gate[0]);
+    std::string line;
+    for (auto& one : all) {
+        (void)read_line(one, line);  // ready, or ended with an error that its status tells
+    }
+    ::close(gate[1]);  // midnight
+    std::vector<std::string> lines;
+    bool failed = false;
+    for (auto& one : all) {
+        while (read_line(one, line)) {
+            lines.push_back(line);
+        }
+        ::close(one.output);
+        int status = 0;
+        while (::waitpid(one.process, &status, 0) < 0 && errno == EINTR) {
+        }
+        failed = failed || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    }
+    std::stable_sort(lines.begin(), lines.end());
+    for (const auto& shown : lines) {
+        std::cout << "  " << shown;
+    }
+    if (failed) {
+        throw failure(exit_status::unavailable, "a container could not do its part");
+    }
+    int mails = 0;
+    std::ifstream written(outbox);
+    while (std::getline(written, line)) {
+        ++mails;
+    }
+    std::cout << "  e-mails sent: " << mails << " (should be 1)\n" << std::flush;
+    return mails;
+}
+
+class temporary_folder {
+  public:
+    temporary_folder() {
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "dibs-demo-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) {
+            throw std::system_error(errno, std::generic_category(), "cannot make a folder");
+        }
+        path_ = pattern;
+    }
+    ~temporary_folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    temporary_folder(const temporary_folder&) = delete;
+    temporary_folder& operator=(const temporary_folder&) = delete;
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  private:
+    std::string path_;
+};
+
+int duplicate_jobs(const std::string* chosen_store) {
+    const temporary_folder folder;
+    const std::string store =
+        chosen_store != nullptr ? *chosen_store : "sqlite:" + folder.path() + "/locks.db";
+    std::cout << "Three containers, the same nightly job (" << length_of_work.count()
+              << " ms of work, then an e-mail to the customers).\n\nwithout a lock:\n"
+              << std::flush;
+    (void)play(folder.path() + "/outbox-without", nullptr);
+    std::cout << "\nwith dibs:\n" << std::flush;
+    const int mails = play(folder.path() + "/outbox-with", &store);
+    return mails == 1 ? exit_status::ok : exit_status::trouble;
+}
+
+}  // namespace
+
+int demo_command(const global_options& global, words given) {
+    const auto found = parse_arguments(demo_syntax, given);
+    if (found.has("help")) {
+        std::cout << help_text(demo_syntax);
+        return exit_status::ok;
+    }
+    if (found.operands.empty() || found.operands.front() != "duplicate-jobs") {
+        throw usage_error("which demo? there is: duplicate-jobs");
+    }
+    return duplicate_jobs(found.value("store") != nullptr ? found.value("store") : global.store);
+}
+
+int demo_worker_command(words given) {
+    const auto found = parse_arguments(worker_syntax, given);
+    if (!found.has("name") || !found.has("outbox")) {
+        throw usage_error("demo-worker is started by dibs demo");
+    }
+    const worker self(*found.value("name"), *found.value("outbox"));
+    if (const auto* store = found.value("store")) {
+        work_with_lock(self, *store);
+    } else {
+        self.wait_for_start();
+        self.tell("starts the nightly job");
+        self.do_the_job();
+    }
+    return exit_status::ok;
+}
+
+}  // namespace dibs::cli

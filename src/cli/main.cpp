@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command: finds out which of its commands is meant.
+#include "cli/commands.hpp"
+#include "cli/failure.hpp"
+#include "cli/option_table.hpp"
+#include "cli/speech.hpp"
+#include "core/key.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace cli = dibs::cli;
+
+constexpr std::array options{
+    cli::option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
+    cli::option{"version", 'V', "", "as dibs version"},
+    cli::option{"help", 'h', "", "this text"},
+};
+
+const cli::command_syntax syntax{
+    .name = "",
+    .usage = "dibs [--store URL] COMMAND …",
+    .summary =
+        "Lets exactly one of many processes do a piece of work.\n"
+        "\n"
+        "commands:\n"
+        "  run KEY -- COMMAND         run COMMAND while holding KEY\n"
+        "  ls [PREFIX]                who holds what, and how many wait\n"
+        "  demo duplicate-jobs        see three processes start the same job\n"
+        "  version                    which release this is",
+    .options = options,
+    .operands_max = 0,
+    .command_follows = true,
+    .notes = "dibs COMMAND --help tells more about each.",
+    .examples =
+        "  dibs run nightly-report -- ./report.sh\n"
+        "  dibs demo duplicate-jobs",
+};
+
+/// Whoever starts us without stdin, stdout or stderr must not find one of our descriptors in their
+/// place. Close-on-exec, so that the child finds them closed again.
+void occupy_standard_descriptors() {
+    for (int number = 0; number <= 2; ++number) {
+        if (::fcntl(number, F_GETFD) < 0 && errno == EBADF) {
+            (void)!::open("/dev/null", O_RDWR | O_CLOEXEC);
+        }
+    }
+}
+
+int command(const std::vector<std::string>& given) {
+    const auto found = cli::parse_arguments(syntax, given);
+    if (found.has("version")) {
+        return cli::version_command({});
+    }
+    if (found.has("help") || found.command.empty() || found.command.front() == "help") {
+        const bool asked = found.has("help") || !found.command.empty();
+        const auto text = cli::help_text(syntax);
+        (void)!::write(asked ? STDOUT_FILENO : STDERR_FILENO, text.data(), text.size());
+        return asked ? cli::exit_status::ok : cli::exit_status::usage;
+    }
+    cli::global_options global;
+    global.store = found.value("store");
+    const std::string& name = found.command.front();
+    const auto rest = cli::words(found.command).subspan(1);
+    if (name == "run") {
+        return cli::run_command(global, rest);
+    }
+    if (name == "ls") {
+        return cli::ls_command(global, rest);
+    }
+    if (name == "version") {
+        return cli::version_command(rest);
+    }
+    if (name == "demo") {
+        return cli::demo_command(global, rest);
+    }
+    if (name == "demo-worker") {
+        return cli::demo_worker_command(rest);
+    }
+    throw cli::usage_error("unknown command " + dibs::core::printable(name) + "; see dibs --help");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        occupy_standard_descriptors();
+        return command({argv + 1, argv + argc});
+    } catch (const cli::failure& fault) {
+        cli::say(fault.what());
+        return fault.status();
+    } catch (const std::exception& fault) {
+        cli::say(fault.what());
+        return cli::exit_status::our_bug;
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// dibs run: a command while a key is held.
+#include "cli/child_environment.hpp"
+#include "cli/commands.hpp"
+#include "cli/duration.hpp"
+#include "cli/failure.hpp"
+#include "cli/redact.hpp"
+#include "cli/run_options.hpp"
+#include "cli/speech.hpp"
+#include "cli/status_report.hpp"
+#include "cli/store_access.hpp"
+#include "cli/supervisor/boot_time.hpp"
+#include "cli/supervisor/guard.hpp"
+#include "cli/supervisor/interruption.hpp"
+#include "cli/supervisor/signals.hpp"
+#include "cli/supervisor/supervise.hpp"
+#include "client/attempt.hpp"
+#include "core/key.hpp"
+
+#include <dibs/dibs.hpp>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace dibs::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// An unreachable store is told within five seconds, opening it included.
+constexpr auto store_patience = milliseconds{4'500};
+
+class run_session {
+  public:
+    run_session(run_options options, store_choice store)
+        : options_(std::move(options)), store_(std::move(store)) {
+        report_.key = options_.key;
+        report_.store = redact_url(store_.url);
+        report_.started = std::chrono::system_clock::now();
+    }
+
+    /// The exit status, whatever happens; and the status file says the same.
+    int run() {
+        int status = exit_status::our_bug;
+        try {
+            status = hold_and_run();
+        } catch (const failure& fault) {
+            status = fault.status();
+            report_.outcome = status == exit_status::unavailable ? "unavailable" : "invalid";
+            report_.message = fault.what();
+            say(fault.what());
+        } catch (const std::exception& fault) {
+            report_.outcome = "invalid";
+            report_.message = fault.what();
+            say(fault.what());
+        }
+        write_status(status);
+        return status;
+    }
+
+  private:
+    int hold_and_run() {
+        signal_desk desk;
+        // Before the first thread, and so before the client.
+        guard guarded(options_.grace);
+        interruption interrupted(desk, [this, &guarded](int signal) {
+            guarded.page().over.store(true);
+            report_.outcome = "signal";
+            write_status(exit_status::signal_base + signal);
+            ::_exit(exit_status::signal_base + signal);
+        });
+        const auto opened_at = boot_now();
+        auto through = open_client(store_, redact_command(options_.command));
+        auto found = acquire(through, interrupted.stop(), opened_at);
+        if (const int signal = interrupted.finish(); signal != 0) {
+            // A lease that came all the same is given back by its destructor, the child was never
+            // started.
+            report_.outcome = "signal";
+            report_.message = std::string("ended by ") + signal_name(signal) + " while waiting";
+            if (found.granted) {
+                std::error_code ignored;
+                (void)found.granted->release(ignored);
+            }
+            return exit_status::signal_base + signal;
+        }
+        if (!found.granted) {
+            return not_granted(found);
+        }
+        return run_child(through, *found.granted, desk, guarded);
+    }
+
+    detail::attempt acquire(client& through, std::stop_token stop, core::instant opened_at) {
+        acquire_options wanted;
+        wanted.ttl = options_.ttl;
+        wanted.renew = options_.renew;
+        wanted.renew_every = options_.renew_every;
+        const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - opened_at);
+        wanted.timeout = std::max(store_patience - spent, milliseconds{100});
+
+        const char* outer = std::getenv("DIBS_HELD_KEYS");
+        if (outer != nullptr && options_.wait > milliseconds::zero() &&
+            named_by_outer_run(outer, options_.key)) {
+            // Our own parent would wait for us, and we for it. But a variable may be older than the
+            // lease it speaks of: the store knows.
+            auto first = detail::acquire_with_reason(through, options_.key, wanted, stop);
+            bool is_outer = false;
+            for (const auto& who : first.holders) {
+                is_outer = is_outer || held_by_outer_run(outer, options_.key, who.fence);
+            }
+            held_by_parent_ = is_outer && !first.granted;
+            if (first.granted || first.error || is_outer) {
+                return first;
+            }
+        }
+        wanted.wait = options_.wait;
+        return detail::acquire_with_reason(through, options_.key, wanted, std::move(stop));
+    }
+
+    int not_granted(const detail::attempt& found) {
+        if (found.error) {
+            throw failure(status_of(found.error),
+                          quoted_key(options_.key) + ": " +
+                              (found.message.empty() ? found.error.message() : found.message) +
+                              " (store " + report_.store + "); the command was not started");
+        }
+        const bool waited = options_.wait > milliseconds::zero() && !held_by_parent_;
+        std::string text = quoted_key(options_.key);
+        if (!found.holders.empty()) {
+            report_.outcome = waited ? "wait_over" : "held";
+            report_.holder = found.holders.front();
+            text += held_by_parent_ ? " is already held by the parent of this command, "
+                                    : " is held by ";
+            text += describe_holder(found.holders.front());
+        } else if (found.blocked) {
+            report_.outcome = "blocked";
+            text += " is on hold: " + core::printable(found.blocked_reason);
+        } else if (found.done) {
+            report_.outcome = "done";
+            text += " is done: a result is kept that is still fresh";
+        } else {
+            report_.outcome = waited ? "wait_over" : "held";
+            text += " was held by somebody else";
+        }
+        if (waited) {
+            text += "; waited " + show_duration(options_.wait);
+        }
+        report_.message = text;
+        // A skip is what a cron job on several hosts is for: no mail about it.
+        const bool loud =
+            options_.verbose || waited || held_by_parent_ || ::isatty(STDERR_FILENO) == 1;
+        if (loud && !options_.quiet) {
+            say(text);
+        }
+        return options_.held_code;
+    }
+
+    int run_child(client& through, lease& held, signal_desk& desk, guard& guarded) {
+        report_.fence = held.last_fence();
+        detail::on_deadline(held, [&page = guarded.page()](std::int64_t boottime_ns) noexcept {
+            page.deadline_ns.store(boottime_ns);
+        });
+        lease_facts facts;
+        facts.key = options_.key;
+        facts.fence = held.last_fence();
+        facts.ttl = options_.ttl;
+        facts.deadline_boottime_ns = guarded.page().deadline_ns.load();
+        facts.run_id = new_run_id();
+        facts.store = store_;
+
+        supervision what;
+        what.child.command = options_.command;
+        what.child.environment = child_environment(own_environment(), facts);
+        what.child.liveness = detail::liveness_descriptor(through);
+        what.child.guard_socket = guarded.socket();
+        what.lost = held.lost();
+        what.limits.grace = options_.grace;
+        const auto now = boot_now();
+        if (options_.max_hold) {
+            what.limits.max_hold = now + *options_.max_hold;
+        }
+        if (options_.max_runtime) {
+            what.limits.max_runtime = now + *options_.max_runtime;
+        }
+        if (options_.verbose) {
+            what.tell = [](std::string_view text) { say(text); };
+            say("holding " + quoted_key(options_.key) + ", fence " + std::to_string(facts.fence));
+        }
+        const auto end = supervise(what, desk, guarded);
+        guarded.page().over.store(true);
+
+        const auto reason = held.lost_reason();
+        std::error_code error;
+        const auto released = held.release(error);
+        return judge(end, reason, released, error);
+    }
+
+    /// What the end of the child and the end of the lease mean together.
+    int judge(const ending& end,
+              const std::error_code& lost_reason,
+              release_outcome released,
+              const std::error_code& release_error) {
+        const auto lease_words = quoted_key(options_.key) + " (fence " +
+                                 std::to_string(report_.fence) + ", store " + report_.store + ")";
+        const bool never_ran = end.how != ending::kind::ended;
+        switch (end.stopped) {
+            case stop_cause::deadline:
+                return lost("the lease on " + lease_words +
+                            " could not be kept: no renewal succeeded in time" +
+                            (options_.renew ? "" : " (--no-renew)") +
+                            "; the command was stopped before the lease could end");
+            case stop_cause::lost:
+                return lost("the lease on " + lease_words + " was lost: " + lost_reason.message() +
+                            "; the command was stopped");
+            case stop_cause::max_hold:
+                say_result("max_hold",
+                           quoted_key(options_.key) + " was held for as long as --max-hold " +
+                               show_duration(*options_.max_hold) +
+                               " allows; the command was stopped");
+                return exit_status::lost;
+            case stop_cause::none:
+            case stop_cause::max_runtime:
+            case stop_cause::forced:
+            case stop_cause::wrapper_gone:
+                break;
+        }
+        const bool not_ours = !release_error && released == release_outcome::not_held;
+        if (!never_ran && (not_ours || lost_reason || release_error == condition::lease_lost)) {
+            const auto why = lost_reason
+                                 ? lost_reason.message()
+                                 : std::string("the store says that it is not held any more");
+            return lost("the lease on " + lease_words + " was lost before the command had ended: " +
+                        why + "; the command ended with status " + std::to_string(end.status));
+        }
+        if (release_error) {
+            // The work was protected to its end. Only the next holder has to wait for the expiry.
+            say(lease_words + " could not be given back (" + release_error.message() +
+                "); it ends by expiry");
+        }
+        if (never_ran) {
+            say_result("not_started", end.tried + ": " + std::strerror(end.exec_error));
+            return end.status;
+        }
+        if (end.stopped == stop_cause::max_runtime) {
+            say_result("max_runtime",
+                       "the command was stopped after --max-runtime " +
+                           show_duration(*options_.max_runtime));
+            return exit_status::max_runtime;
+        }
+        report_.outcome = "child";
+        if (end.killed_by != 0) {
+            report_.message = std::string("killed by ") + signal_name(end.killed_by);
+        }
+        return end.status;
+    }
+
+    int lost(const std::string& text) {
+        say_result("lost", text);
+        return exit_status::lost;
+    }
+
+    void say_result(std::string_view outcome, const std::string& text) {
+        report_.outcome = outcome;
+        report_.message = text;
+        say(text);
+    }
+
+    void write_status(int status) noexcept {
+        if (options_.status_file.empty()) {
+            return;
+        }
+        try {
+            report_.status = status;
+            report_.ended = std::chrono::system_clock::now();
+            if (!write_report(options_.status_file, report_)) {
+                say("cannot write " + options_.status_file);
+            }
+        } catch (const std::exception& fault) {
+            say(fault.what());
+        }
+    }
+
+    run_options options_;
+    store_choice store_;
+    status_report report_;
+    bool held_by_parent_ = false;
+};
+
+}  // namespace
+
+int run_command(const global_options& global, words given) {
+    const auto found = parse_arguments(run_syntax(), given);
+    if (found.has("help")) {
+        const auto text = help_text(run_syntax());
+        (void)!::write(STDOUT_FILENO, text.data(), text.size());
+        return exit_status::ok;
+    }
+    const auto file = find_settings(real_surroundings());
+    auto options = check_run_options(found, file);
+    if (!options.status_file.empty()) {
+        if (const auto fault = fault_of_report_path(options.status_file); !fault.empty()) {
+            throw usage_error("--status-file " + core::printable(options.status_file) + ": " +
+                              fault);
+        }
+    }
+    const auto* flag = options.store != nullptr ? options.store : global.store;
+    auto store = settle_store(flag, file, options.quiet);
+    return run_session(std::move(options), std::move(store)).run();
+}
+
+}  // namespace dibs::cli

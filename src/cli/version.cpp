@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// dibs version
+#include "cli/commands.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/json.hpp"
+#include "cli/option_table.hpp"
+
+#include <dibs/version.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+namespace dibs::cli {
+
+namespace {
+
+constexpr std::array options{
+    option{"json", 0, "", "for machines"},
+    option{"help", 'h', "", "this text"},
+};
+
+const command_syntax syntax{
+    .name = "version",
+    .usage = "dibs version [--json]",
+    .summary = "Tells which release this is.",
+    .options = options,
+    .examples = "  dibs version --json",
+};
+
+}  // namespace
+
+int version_command(words given) {
+    const auto found = parse_arguments(syntax, given);
+    std::string text;
+    if (found.has("help")) {
+        text = help_text(syntax);
+    } else if (found.has("json")) {
+        text = to_json({{"version", DIBS_VERSION_STRING}, {"compiler", __VERSION__}}) + "\n";
+    } else {
+        text = std::string("dibs ") + DIBS_VERSION_STRING + "\n";
+    }
+    (void)!::write(STDOUT_FILENO, text.data(), text.size());
+    return exit_status::ok;
+}
+
+}  // namespace dibs::cli
