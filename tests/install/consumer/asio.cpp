@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a program that uses Asio header-only works with a library that compiled Asio separately.
+// Goal: <dibs/asio.hpp> works for a stranger who brings Boost. Method: a coroutine takes a key and is
+// refused it the second time.
 
 #include <dibs/asio.hpp>
 
