@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: <dibs/asio.hpp> works for a stranger who brings Boost. Method: a coroutine takes a key and is
-// refused it the second time.
+// Goal: <dibs/asio.hpp> works for a stranger who brings Boost. Method: a coroutine takes a key and
+// is refused it the second time.
 
 #include <dibs/asio.hpp>
 
