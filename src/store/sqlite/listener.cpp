@@ -35,7 +35,7 @@ failure listener::start() {
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        thread_ = std::thread{[this] { listen(); }};
+        thread_ = std::thread{[self = shared_from_this()] { self->listen(); }};
     } catch (const std::system_error& error) {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         return translate_errno(error.code().value(), "a thread cannot be started");
@@ -44,7 +44,7 @@ failure listener::start() {
     return {};
 }
 
-void listener::look_out(const std::string& key, const std::vector<process_id>& processes) {
+bool listener::look_out(const std::string& key, const std::vector<process_id>& processes) {
     bool dead_already = false;
     {
         const std::lock_guard guard{lock_};
@@ -76,9 +76,7 @@ void listener::look_out(const std::string& key, const std::vector<process_id>& p
         }
     }
     nudge();
-    if (dead_already) {
-        heard_(key);
-    }
+    return dead_already;
 }
 
 void listener::nudge() const {
@@ -94,7 +92,9 @@ void listener::stop() {
         stopping_ = true;
     }
     nudge();
-    if (thread_.joinable()) {
+    if (thread_.get_id() == std::this_thread::get_id()) {
+        thread_.detach();  // it is telling somebody what it heard, and ends after that
+    } else if (thread_.joinable()) {
         thread_.join();
     }
 }
@@ -137,6 +137,16 @@ void listener::listen() {
     }
 }
 
+void listener::hear(std::string key) {
+    {
+        const std::lock_guard guard{lock_};
+        if (stopping_) {
+            return;
+        }
+    }
+    heard_(std::move(key));
+}
+
 void listener::hear_messages() {
     std::array<char, 8192> message;
     for (;;) {
@@ -144,7 +154,7 @@ void listener::hear_messages() {
         if (got < 0) {
             return;
         }
-        heard_(std::string{message.data(), static_cast<std::size_t>(got)});
+        hear(std::string{message.data(), static_cast<std::size_t>(got)});
     }
 }
 
@@ -164,7 +174,7 @@ void listener::hear_death(int number) {
         }
     }
     for (const auto& key : keys) {
-        heard_(key);
+        hear(key);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -19,13 +20,12 @@
 
 namespace dibs::store::sqlite {
 
-class listener {
+class listener : public std::enable_shared_from_this<listener> {
   public:
     /// `heard` is called on the listener's thread, or within `look_out`: the key may be free;
     /// empty: any key.
     listener(holders_folder& folder, std::function<void(std::string key)> heard)
         : folder_(folder), heard_(std::move(heard)) {}
-    ~listener() { stop(); }
 
     /// Idempotent.
     [[nodiscard]] failure start();
@@ -34,12 +34,14 @@ class listener {
     /// before.
     void look_out(const std::string& key, const std::vector<process_id>& processes);
 
+    /// Nothing is heard afterwards. May be called by `heard`.
     void stop();
     /// In a forked child: the thread is not there and must not be waited for.
     void abandon();
 
   private:
     void listen();
+    void hear(std::string key);
     void hear_messages();
     void hear_death(int number);
     void nudge() const;

@@ -5,10 +5,13 @@
 
 #include "core/environment.hpp"
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace dibs::store::sqlite {
 
@@ -16,16 +19,24 @@ class mailbox : public std::enable_shared_from_this<mailbox> {
   public:
     explicit mailbox(core::executor& exec) : exec_(exec) {}
 
-    /// Any thread.
+    /// Any thread. The executor may run them at once, on this thread: hold nothing.
+    void send(std::vector<core::task> letters) {
+        {
+            const std::lock_guard guard{lock_};
+            if (closed_ || letters.empty()) {
+                return;
+            }
+            std::move(letters.begin(), letters.end(), std::back_inserter(letters_));
+            if (std::exchange(called_, true)) {
+                return;
+            }
+        }
+        exec_.post([self = shared_from_this()] { self->deliver(); });
+    }
     void send(core::task letter) {
-        const std::lock_guard guard{lock_};
-        if (closed_) {
-            return;
-        }
-        letters_.push_back(std::move(letter));
-        if (!std::exchange(called_, true)) {
-            exec_.post([self = shared_from_this()] { self->deliver(); });
-        }
+        std::vector<core::task> one;
+        one.push_back(std::move(letter));
+        send(std::move(one));
     }
 
     /// On the executor. A letter may close the box: what is left is then told within `close`.

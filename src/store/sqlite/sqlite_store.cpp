@@ -50,7 +50,9 @@ class sqlite_store final : public store {
           box_(std::make_shared<sqlite::mailbox>(env.exec)),
           folder_(options.path, self),
           world_(env, options.clock, folder_),
-          listener_(folder_, [this](std::string key) { heard(std::move(key)); }) {}
+          listener_(std::make_shared<sqlite::listener>(folder_, [this](std::string key) {
+              box_->send(letter_about(std::move(key)));
+          })) {}
 
     failure start(const sqlite_options& options) {
         failure trouble;
@@ -64,11 +66,14 @@ class sqlite_store final : public store {
         if (trouble) {
             return trouble;
         }
-        worker_ = std::make_unique<sqlite::worker>(
+        worker_ = std::make_shared<sqlite::worker>(
             *database_,
-            sqlite::worker::hooks{[this] { return listener_.start(); },
-                                  [this](sqlite::aftermath& after) { finish(after); },
-                                  [this](core::task letter) { box_->send(std::move(letter)); }});
+            sqlite::worker::hooks{
+                [this] { return listener_->start(); },
+                [this](sqlite::aftermath& after, std::vector<core::task>& letters) {
+                    finish(after, letters);
+                },
+                [box = box_](std::vector<core::task> letters) { box->send(std::move(letters)); }});
         worker_->start();
         return {};
     }
@@ -78,7 +83,6 @@ class sqlite_store final : public store {
         if (forked()) {
             // Nothing of the parent's connection may be touched here, not even to close it.
             static_cast<void>(database_.release());
-            static_cast<void>(worker_.release());
         }
     }
 
@@ -154,14 +158,14 @@ class sqlite_store final : public store {
             if (worker_) {
                 worker_->abandon();
             }
-            listener_.abandon();
+            listener_->abandon();
             return;
         }
         book_.clear();
         if (worker_) {
             worker_->stop();
         }
-        listener_.stop();
+        listener_->stop();
         box_->close();
         if (database_) {
             // What a child tree has inherited still counts; whoever comes after its end cleans up.
@@ -200,31 +204,32 @@ class sqlite_store final : public store {
         worker_->submit(std::move(job));
     }
 
-    /// Any thread.
-    void heard(std::string key) {
-        box_->send([this, key = std::move(key)] { book_.wake(key); });
+    [[nodiscard]] core::task letter_about(std::string key) {
+        return [this, key = std::move(key)] { book_.wake(key); };
     }
 
     /// On the thread that runs the database.
-    void finish(sqlite::aftermath& after) {
+    void finish(sqlite::aftermath& after, std::vector<core::task>& letters) {
         for (const auto& next : after.lookouts) {
-            listener_.look_out(next.key, next.processes);
+            if (listener_->look_out(next.key, next.processes)) {
+                letters.push_back(letter_about(next.key));
+            }
         }
         for (auto& order : after.wakes) {
-            wake_first(order);
+            wake_first(order, letters);
         }
         for (const auto& process : after.buried) {
             folder_.remove(process);
         }
     }
 
-    void wake_first(sqlite::wake_order& order) {
+    void wake_first(sqlite::wake_order& order, std::vector<core::task>& letters) {
         using reach = sqlite::holders_folder::reach;
         sqlite::unreachable lost;
         for (const auto& candidate : order.candidates) {
             auto outcome = reach::woken;
             if (candidate.id == self_) {
-                heard(order.key);
+                letters.push_back(letter_about(order.key));
             } else {
                 outcome = folder_.wake(candidate.id, order.key);
             }
@@ -252,9 +257,9 @@ class sqlite_store final : public store {
     sqlite::watch_book book_;
     sqlite::holders_folder folder_;
     sqlite::host_surroundings world_;
-    sqlite::listener listener_;
+    std::shared_ptr<sqlite::listener> listener_;
     std::unique_ptr<sqlite::database> database_;
-    std::unique_ptr<sqlite::worker> worker_;
+    std::shared_ptr<sqlite::worker> worker_;
 };
 
 failure fill_in(sqlite_options& options) {

@@ -16,10 +16,28 @@ namespace {
 
 /// Steps of one transaction, about: others must not wait for the write lock much longer than this
 /// takes.
-constexpr std::size_t steps_max = 1024;
+constexpr std::size_t steps_max = 512;
 
 /// The worker that this thread lends itself to.
 thread_local worker* assisted = nullptr;
+
+core::task letter_of(batch_job& job) {
+    return [done = std::move(job.done), replies = std::move(job.replies)]() mutable {
+        done(std::move(replies));
+    };
+}
+
+core::task letter_of(enrolment_job& job) {
+    return [done = std::move(job.done), trouble = std::move(job.wish.trouble)]() mutable {
+        done(std::move(trouble));
+    };
+}
+
+core::task letter_of(list_job& job) {
+    return [done = std::move(job.done), page = std::move(job.page)]() mutable {
+        done(std::move(page));
+    };
+}
 
 void take_batches(std::vector<batch_job>& from, std::vector<batch_job>& to, std::size_t& steps) {
     auto end = from.begin();
@@ -43,7 +61,7 @@ void worker::start() {
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        thread_ = std::thread{[this] { work(); }};
+        thread_ = std::thread{[self = shared_from_this()] { self->work(); }};
     } catch (...) {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         throw;
@@ -98,6 +116,23 @@ worker::queue worker::take_some() {
     return some;
 }
 
+// Requires: nothing is running. The database is free again before anybody is told: what is told may
+// call `stop`.
+void worker::run_now(std::unique_lock<std::mutex>& held) {
+    running_ = true;
+    auto some = take_some();
+    held.unlock();
+    auto letters = run(std::move(some));
+    held.lock();
+    running_ = false;
+    const bool others_care = !queue_.empty() || stopping_;
+    held.unlock();
+    if (others_care) {
+        changed_.notify_all();
+    }
+    outside_.tell(std::move(letters));
+}
+
 void worker::work() {
     std::unique_lock held{lock_};
     for (;;) {
@@ -105,17 +140,12 @@ void worker::work() {
         if (stopping_) {
             return;
         }
-        running_ = true;
-        auto some = take_some();
-        held.unlock();
-        run(std::move(some));
+        run_now(held);
         held.lock();
-        running_ = false;
-        changed_.notify_all();
     }
 }
 
-void worker::run(queue some) {
+std::vector<core::task> worker::run(queue some) {
     failure deaf;
     for (const auto& job : some.enrolments) {
         if (job.wish.begins) {
@@ -139,39 +169,25 @@ void worker::run(queue some) {
     }
     work.lost = std::move(some.lost);
 
-    aftermath after;
-    file_.run(work, after);
-    outside_.after_commit(after);
+    std::vector<core::task> letters;
+    if (!work.batches.empty() || !work.enrolments.empty() || !work.lost.empty()) {
+        aftermath after;
+        file_.run(work, after);
+        outside_.after_commit(after, letters);
+    }
     for (auto* jobs : {&some.renewals, &some.others}) {
         for (auto& job : *jobs) {
-            tell(job);
+            letters.push_back(letter_of(job));
         }
     }
     for (auto& job : some.enrolments) {
-        tell(job);
+        letters.push_back(letter_of(job));
     }
     for (auto& job : some.lists) {
         file_.list(job.prefix, job.after, job.limit, job.page);
-        tell(job);
+        letters.push_back(letter_of(job));
     }
-}
-
-void worker::tell(batch_job& job) {
-    outside_.tell([done = std::move(job.done), replies = std::move(job.replies)]() mutable {
-        done(std::move(replies));
-    });
-}
-
-void worker::tell(enrolment_job& job) {
-    outside_.tell([done = std::move(job.done), trouble = std::move(job.wish.trouble)]() mutable {
-        done(std::move(trouble));
-    });
-}
-
-void worker::tell(list_job& job) {
-    outside_.tell([done = std::move(job.done), page = std::move(job.page)]() mutable {
-        done(std::move(page));
-    });
+    return letters;
 }
 
 // --- a lent thread
@@ -186,17 +202,8 @@ bool worker::assist() noexcept {
     if (running_ || stopping_ || queue_.empty()) {
         return false;
     }
-    running_ = true;
-    auto some = take_some();
-    held.unlock();
-    run(std::move(some));
-    held.lock();
-    running_ = false;
-    const bool more = !queue_.empty() || stopping_;
-    held.unlock();
-    if (more) {
-        changed_.notify_all();
-    }
+    const auto alive = shared_from_this();
+    run_now(held);
     return true;
 }
 
@@ -216,6 +223,7 @@ void worker::end_assist() noexcept {
 // -------------------------------------------------------------------------------------------------------
 
 void worker::stop() {
+    std::vector<core::task> letters;
     {
         std::unique_lock held{lock_};
         if (std::exchange(stopping_, true)) {
@@ -225,38 +233,42 @@ void worker::stop() {
         changed_.notify_all();
         // A lent thread may be at work.
         changed_.wait(held, [&] { return !running_; });
+        letters = refuse_rest();
     }
-    if (thread_.joinable()) {
+    if (thread_.get_id() == std::this_thread::get_id()) {
+        thread_.detach();  // it is telling somebody something, and ends after that
+    } else if (thread_.joinable()) {
         thread_.join();
     }
-    refuse_rest();
+    outside_.tell(std::move(letters));
 }
 
-void worker::refuse_rest() {
+std::vector<core::task> worker::refuse_rest() {
     const failure closed{errc::closed, "the store was closed"};
+    std::vector<core::task> letters;
     for (auto* jobs : {&queue_.renewals, &queue_.others}) {
         for (auto& job : *jobs) {
             job.replies.assign(job.entries.size(), core::refused(closed.error, closed.detail));
-            tell(job);
+            letters.push_back(letter_of(job));
         }
     }
     for (auto& job : queue_.enrolments) {
         job.wish.trouble = closed;
-        tell(job);
+        letters.push_back(letter_of(job));
     }
     for (auto& job : queue_.lists) {
         job.page.error = closed.error;
         job.page.detail = closed.detail;
-        tell(job);
+        letters.push_back(letter_of(job));
     }
     queue_ = {};
+    return letters;
 }
 
 void worker::abandon() {
     if (thread_.joinable()) {
         thread_.detach();
     }
-    stopping_ = true;
 }
 
 }  // namespace dibs::store::sqlite

@@ -12,6 +12,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -39,16 +40,18 @@ struct list_job {
     page_completion done;
 };
 
-class worker {
+class worker : public std::enable_shared_from_this<worker> {
   public:
     struct hooks {
-        std::function<failure()> before_waiting;       ///< before the first enrolment of a group
-        std::function<void(aftermath&)> after_commit;  ///< before anybody is told
-        std::function<void(core::task)> tell;          ///< brings a completion to its caller
+        std::function<failure()> before_waiting;  ///< before the first enrolment of a group
+        /// Before anybody is told; adds what is to be told besides.
+        std::function<void(aftermath&, std::vector<core::task>&)> after_commit;
+        /// Brings completions to their callers. These may run at once, on this thread, and stop the
+        /// worker.
+        std::function<void(std::vector<core::task>)> tell;
     };
 
     worker(database& file, hooks outside) : file_(file), outside_(std::move(outside)) {}
-    ~worker() { stop(); }
 
     void start();
 
@@ -62,7 +65,8 @@ class worker {
     [[nodiscard]] bool assist() noexcept;
     void end_assist() noexcept;
 
-    /// Refuses what waits, ends what runs, and waits for the thread.
+    /// Refuses what waits, ends what runs, and waits for the thread, unless it is called on it.
+    /// Nobody uses the database afterwards.
     void stop();
     /// In a forked child: the thread is not there.
     void abandon();
@@ -84,11 +88,10 @@ class worker {
     void added(std::unique_lock<std::mutex> held);
     void work();
     [[nodiscard]] queue take_some();
-    void run(queue some);
-    void tell(batch_job& job);
-    void tell(enrolment_job& job);
-    void tell(list_job& job);
-    void refuse_rest();
+    /// Returns what is to be told, once the database is free again.
+    [[nodiscard]] std::vector<core::task> run(queue some);
+    void run_now(std::unique_lock<std::mutex>& held);
+    [[nodiscard]] std::vector<core::task> refuse_rest();
 
     database& file_;
     const hooks outside_;
