@@ -74,7 +74,7 @@ auto async_acquire(client& through,
             // The slot is set before the call begins: its completion may come at once, on another thread.
             const operation call;
             if (auto slot = boost::asio::get_associated_cancellation_slot(handler); slot.is_connected()) {
-                slot.assign([call](boost::asio::cancellation_type) mutable { call.cancel(); });
+                slot.assign([call](boost::asio::cancellation_type) { call.cancel(); });
             }
             start_acquire(through,
                           name,

@@ -39,7 +39,7 @@ class operation {
 
     /// Asks the call to end with errc::cancelled; one that is already over stays as it is. A grant that arrives after
     /// this is given back by the client. Thread safety: any thread.
-    void cancel() noexcept;
+    void cancel() const noexcept;
 
     struct state;
 

@@ -44,7 +44,7 @@ void operation::state::cancel(const std::shared_ptr<detail::client_core>& core) 
 
 operation::operation() : state_(std::make_shared<state>()) {}
 
-void operation::cancel() noexcept {
+void operation::cancel() const noexcept {
     state_->cancelled = true;
     if (const auto core = state_->through()) {
         state_->cancel(core);

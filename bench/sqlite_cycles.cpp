@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acquire and release on the SQLite store, beside a loop of the same two SQL steps written by hand, on a file of the
+// same kind with the same `synchronous`. A cycle is one acquire and one release. Each round measures the raw loop and
+// ours one after the other; the ratio is the median of the rounds' ratios.
+//
+// usage: bench_sqlite_cycles [rounds] [seconds per measurement]
+
+#include <sqlite3.h>
+
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "measure.hpp"
+
+#include <dibs/asio.hpp>
+#include <dibs/dibs.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace {
+
+using dibs::bench::seconds;
+using clock_type = std::chrono::steady_clock;
+
+constexpr int callers_many = 64;
+
+/// The two steps by hand: an upsert that takes the key when it is free and returns the fence, and a release by holder.
+class raw_loop {
+  public:
+    raw_loop(const std::string& file, const std::string& synchronous) {
+        must(sqlite3_open(file.c_str(), &database_));
+        run("PRAGMA journal_mode=WAL");
+        run("PRAGMA synchronous=" + synchronous);
+        run("CREATE TABLE IF NOT EXISTS lock(key TEXT PRIMARY KEY, holder BLOB, fence INTEGER NOT NULL, "
+            "expires INTEGER NOT NULL)");
+        must(sqlite3_prepare_v2(database_,
+                                "INSERT INTO lock VALUES(?1, ?2, ?3, ?4) ON CONFLICT(key) DO UPDATE SET "
+                                "holder=?2, fence=max(fence+1, ?3), expires=?4 "
+                                "WHERE holder IS NULL OR expires <= ?5 RETURNING fence",
+                                -1,
+                                &acquire_,
+                                nullptr));
+        must(sqlite3_prepare_v2(database_,
+                                "UPDATE lock SET holder=NULL WHERE key=?1 AND holder=?2",
+                                -1,
+                                &release_,
+                                nullptr));
+    }
+    ~raw_loop() {
+        sqlite3_finalize(acquire_);
+        sqlite3_finalize(release_);
+        sqlite3_close(database_);
+    }
+    raw_loop(const raw_loop&) = delete;
+    raw_loop& operator=(const raw_loop&) = delete;
+
+    void cycle(const std::string& key) {
+        timespec boot{};
+        ::clock_gettime(CLOCK_BOOTTIME, &boot);
+        const auto now = std::int64_t{boot.tv_sec} * 1'000'000 + boot.tv_nsec / 1000;
+        const auto wall = std::chrono::duration_cast<std::chrono::microseconds>(
+                              std::chrono::system_clock::now().time_since_epoch())
+                              .count();
+        sqlite3_bind_text(acquire_, 1, key.data(), static_cast<int>(key.size()), SQLITE_STATIC);
+        sqlite3_bind_blob(acquire_, 2, holder_.data(), static_cast<int>(holder_.size()), SQLITE_STATIC);
+        sqlite3_bind_int64(acquire_, 3, wall);
+        sqlite3_bind_int64(acquire_, 4, now + 30'000'000);
+        sqlite3_bind_int64(acquire_, 5, now);
+        if (sqlite3_step(acquire_) != SQLITE_ROW) {
+            throw std::runtime_error("the raw loop was not granted its key");
+        }
+        fence_ = sqlite3_column_int64(acquire_, 0);
+        while (sqlite3_step(acquire_) == SQLITE_ROW) {
+        }
+        sqlite3_reset(acquire_);
+        sqlite3_bind_text(release_, 1, key.data(), static_cast<int>(key.size()), SQLITE_STATIC);
+        sqlite3_bind_blob(release_, 2, holder_.data(), static_cast<int>(holder_.size()), SQLITE_STATIC);
+        if (sqlite3_step(release_) != SQLITE_DONE) {
+            throw std::runtime_error("the raw loop could not release");
+        }
+        sqlite3_reset(release_);
+    }
+
+  private:
+    void must(int code) {
+        if (code != SQLITE_OK) {
+            throw std::runtime_error(sqlite3_errmsg(database_));
+        }
+    }
+    void run(const std::string& sql) { must(sqlite3_exec(database_, sql.c_str(), nullptr, nullptr, nullptr)); }
+
+    sqlite3* database_ = nullptr;
+    sqlite3_stmt* acquire_ = nullptr;
+    sqlite3_stmt* release_ = nullptr;
+    std::array<unsigned char, 16> holder_{1};
+    std::int64_t fence_ = 0;
+};
+
+/// Cycles per second of `cycle`, called again and again.
+double rate_of(seconds length, const std::function<void()>& cycle) {
+    for (int warm = 0; warm < 50; ++warm) {
+        cycle();
+    }
+    const auto start = clock_type::now();
+    std::int64_t cycles = 0;
+    while (clock_type::now() - start < length) {
+        cycle();
+        ++cycles;
+    }
+    return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
+}
+
+void own_cycle(dibs::client& client, const std::string& key) {
+    auto lease = client.try_acquire(key);
+    if (!lease || lease->release() != dibs::release_outcome::released) {
+        throw std::runtime_error("dibs was not granted its key");
+    }
+}
+
+double lone_caller(dibs::client& client, seconds length) {
+    return rate_of(length, [&] { own_cycle(client, "caller-0"); });
+}
+
+double many_threads(dibs::client& client, seconds length) {
+    std::atomic<std::int64_t> cycles{0};
+    std::atomic<bool> over{false};
+    std::vector<std::jthread> threads;
+    const auto start = clock_type::now();
+    for (int caller = 0; caller < callers_many; ++caller) {
+        threads.emplace_back([&, key = "caller-" + std::to_string(caller)] {
+            while (!over) {
+                own_cycle(client, key);
+                ++cycles;
+            }
+        });
+    }
+    std::this_thread::sleep_for(length);
+    over = true;
+    threads.clear();
+    return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
+}
+
+boost::asio::awaitable<void> coroutine_caller(dibs::client& client,
+                                              std::string key,
+                                              clock_type::time_point until,
+                                              std::int64_t& cycles) {
+    const dibs::acquire_options options;
+    while (clock_type::now() < until) {
+        auto lease = co_await dibs::async_try_acquire(client, key, options, boost::asio::use_awaitable);
+        if (!lease) {
+            throw std::runtime_error("dibs was not granted its key");
+        }
+        co_await dibs::async_release(std::move(*lease), boost::asio::use_awaitable);
+        ++cycles;
+    }
+}
+
+double many_coroutines(dibs::client& client, seconds length) {
+    boost::asio::io_context context(1);
+    std::int64_t cycles = 0;
+    const auto start = clock_type::now();
+    const auto until = start + std::chrono::duration_cast<clock_type::duration>(length);
+    for (int caller = 0; caller < callers_many; ++caller) {
+        boost::asio::co_spawn(
+            context,
+            coroutine_caller(client, "caller-" + std::to_string(caller), until, cycles),
+            [](std::exception_ptr fault) {
+                if (fault) {
+                    std::rethrow_exception(fault);
+                }
+            });
+    }
+    context.run();
+    return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
+}
+
+void compare(const std::string& synchronous, int rounds, seconds length) {
+    struct contender {
+        const char* name;
+        double (*measure)(dibs::client&, seconds);
+        std::vector<double> rates;
+        std::vector<double> ratios;
+    };
+    std::array<contender, 3> contenders{{{"1 caller", lone_caller, {}, {}},
+                                         {"64 coroutines", many_coroutines, {}, {}},
+                                         {"64 threads", many_threads, {}, {}}}};
+    std::vector<double> raw_rates;
+    const dibs::bench::scratch_folder folder;
+    raw_loop raw(folder.file("raw.db"), synchronous);
+    dibs::client client("sqlite:" + folder.file("own.db") + "?synchronous=" + synchronous);
+    for (int round = 0; round < rounds; ++round) {
+        for (auto& one : contenders) {
+            const auto ceiling = rate_of(length, [&] { raw.cycle("caller-0"); });
+            const auto rate = one.measure(client, length);
+            raw_rates.push_back(ceiling);
+            one.rates.push_back(rate);
+            one.ratios.push_back(rate / ceiling);
+        }
+    }
+    std::printf("synchronous=%-6s  raw loop, 1 caller  %9.0f cycles/s\n",
+                synchronous.c_str(),
+                dibs::bench::median(raw_rates));
+    for (const auto& one : contenders) {
+        std::printf("                    %-18s  %9.0f cycles/s   %6.2f x raw\n",
+                    one.name,
+                    dibs::bench::median(one.rates),
+                    dibs::bench::median(one.ratios));
+    }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    const int rounds = count > 1 ? std::atoi(words[1]) : 5;
+    const seconds length{count > 2 ? std::atof(words[2]) : 1.0};
+    for (const auto* synchronous : {"normal", "full"}) {
+        compare(synchronous, rounds, length);
+    }
+}
