@@ -31,8 +31,8 @@ class listener : public std::enable_shared_from_this<listener> {
     [[nodiscard]] failure start();
 
     /// From now on the key is heard of when one of these dies; replaces what was looked out for
-    /// before.
-    void look_out(const std::string& key, const std::vector<process_id>& processes);
+    /// before. True when one of them is dead already.
+    [[nodiscard]] bool look_out(const std::string& key, const std::vector<process_id>& processes);
 
     /// Nothing is heard afterwards. May be called by `heard`.
     void stop();
