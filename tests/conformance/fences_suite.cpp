@@ -112,6 +112,12 @@ TEST_P(Conformance, ThePurgeTakesNothingThatIsNeeded) {
     ask(a(), finish_of("result", finisher, result_of("kept", 0s, 100h)));
     ask(a(), block_of("hold", 100h, "maintenance"));
     ask(a(), acquire_of("held", somebody(), 100h));
+    std::unique_ptr<watch_probe> waiting;
+    if (caps().wakes) {
+        const auto passing = take(a(), "waited for");
+        waiting = watch(b(), "waited for");
+        ask(a(), release_of("waited for", passing));
+    }
     pass(48h);
     for (int other = 0; other < 100; ++other) {
         const auto holder = take(b(), "busy");
@@ -120,6 +126,10 @@ TEST_P(Conformance, ThePurgeTakesNothingThatIsNeeded) {
     EXPECT_TRUE(look(b(), "result").result);
     EXPECT_EQ(look(b(), "hold").blocked_reason, "maintenance");
     EXPECT_EQ(look(b(), "held").holders.size(), 1U);
+    if (waiting) {
+        EXPECT_EQ(look(a(), "waited for").waiters, 1U);
+        b().unwatch(waiting->id);
+    }
 }
 
 TEST_P(Conformance, TheFloorIsExceeded) {

@@ -178,4 +178,38 @@ TEST_P(Conformance, TellsWhatItIs) {
     EXPECT_TRUE(a().location().starts_with(std::string{caps().name} + ":")) << a().location();
 }
 
+TEST_P(Conformance, NoWakeThatIsUnderWayArrivesAfterClose) {
+    if (!caps().wakes) {
+        GTEST_SKIP() << caps().name << " wakes nobody: its users poll";
+    }
+    auto third = open("host-c");
+    const auto holder = take(*third, "k");
+    const auto probe = watch(*third, "k");
+    int before = -1;
+    std::vector<core::entry> batch;
+    batch.push_back(entry(release_of("k", holder)));
+    third->execute(usual_lane, std::move(batch), [&](store::answers) {
+        third->close();
+        before = probe->wakes;
+    });
+    ASSERT_TRUE(run_until([&] { return before >= 0; }));
+    settle({&a(), &b()});
+    EXPECT_EQ(probe->wakes, before);
+}
+
+TEST_P(Conformance, ProcessesMayComeAndGo) {
+    for (int round = 0; round < 20; ++round) {
+        auto passing = open("host-" + std::to_string(round));
+        take(*passing, "k");
+        if (round % 2 == 0) {
+            passing->close();
+        }
+        passing.reset();
+        if (!caps().notices_death) {
+            pass(usual_ttl);
+        }
+    }
+    EXPECT_EQ(ask(b(), acquire_of("k", somebody())).what, verdict::granted);
+}
+
 }  // namespace dibs::conformance

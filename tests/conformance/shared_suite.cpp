@@ -132,4 +132,19 @@ TEST_P(Conformance, NoRevokedPermitLeavesALateResult) {
         << "its fence is the largest, but it was revoked";
 }
 
+TEST_P(Conformance, OnlyTheLastOfSeveralExpiredPermitsFinishesLate) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    const auto first = somebody();
+    const auto second = somebody();
+    ask(a(), shared_acquire_of("k", first, 1, 2));
+    ask(b(), shared_acquire_of("k", second, 1, 2));
+    pass(usual_ttl);
+    EXPECT_EQ(ask(a(), finish_of("k", first, result_of("first", 1h, 1h), true)).what,
+              verdict::not_held)
+        << "a later grant was given";
+    EXPECT_FALSE(look(a(), "k").result);
+    EXPECT_EQ(ask(b(), finish_of("k", second, result_of("second", 1h, 1h), true)).what,
+              verdict::finished);
+}
+
 }  // namespace dibs::conformance

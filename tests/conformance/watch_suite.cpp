@@ -195,4 +195,34 @@ TEST_P(Conformance, ReadersThatWaitGetInOneAfterTheOther) {
     (first_was_it ? *third : b()).unwatch(left.id);
 }
 
+TEST_P(Conformance, AWakeThatFoundTheKeyHeldIsNotTheLast) {
+    DIBS_NEEDS_WAKES();
+    const auto holder = take(a(), "k");
+    ask(a(), block_of("k", 1h, "maintenance"));
+    const auto probe = watch(b(), "k");
+    ask(a(), block_of("k", 0s, ""));
+    settle({&a(), &b()});
+    ASSERT_EQ(ask(b(), acquire_of("k", somebody())).what, verdict::held);
+    const auto before = probe->wakes;
+    ask(a(), release_of("k", holder));
+    EXPECT_TRUE(run_until([&] { return probe->wakes > before; }));
+    b().unwatch(probe->id);
+}
+
+TEST_P(Conformance, NoWakeThatIsUnderWayArrivesAfterUnwatch) {
+    DIBS_NEEDS_WAKES();
+    const auto holder = take(a(), "k");
+    const auto probe = watch(a(), "k");
+    int before = -1;
+    std::vector<core::entry> batch;
+    batch.push_back(entry(release_of("k", holder)));
+    a().execute(usual_lane, std::move(batch), [&](store::answers) {
+        a().unwatch(probe->id);
+        before = probe->wakes;
+    });
+    ASSERT_TRUE(run_until([&] { return before >= 0; }));
+    settle({&a(), &b()});
+    EXPECT_EQ(probe->wakes, before);
+}
+
 }  // namespace dibs::conformance
