@@ -19,11 +19,11 @@ namespace {
 using namespace std::chrono_literals;
 
 /// The waiter: takes the key again and again, tells when it got it.
-int wait_for_key(const char* url, int rounds, int ready, int got) {
+int wait_for_key(const char* url, int rounds, int held, int got) {
     dibs::client client(url);
     for (int round = 0; round < rounds; ++round) {
-        const char token = 'r';
-        if (::write(ready, &token, 1) != 1) {
+        char token = 0;
+        if (::read(held, &token, 1) != 1) {
             return 1;
         }
         auto lease = client.acquire("key", {.ttl = 30s, .wait = 30s});
@@ -39,21 +39,21 @@ int wait_for_key(const char* url, int rounds, int ready, int got) {
 void measure(const std::string& synchronous, int rounds) {
     const dibs::bench::scratch_folder folder;
     const auto url = "sqlite:" + folder.file("wake.db") + "?synchronous=" + synchronous;
-    std::array<int, 2> ready{};
+    std::array<int, 2> held{};
     std::array<int, 2> got{};
-    if (::pipe(ready.data()) != 0 || ::pipe(got.data()) != 0) {
+    if (::pipe(held.data()) != 0 || ::pipe(got.data()) != 0) {
         throw std::runtime_error("no pipe");
     }
     const auto child = ::fork();
     if (child == 0) {
-        ::_exit(wait_for_key(url.c_str(), rounds, ready[1], got[1]));
+        ::_exit(wait_for_key(url.c_str(), rounds, held[0], got[1]));
     }
     dibs::client client(url);
     std::vector<double> milliseconds;
     for (int round = 0; round < rounds; ++round) {
         auto lease = client.acquire("key", {.ttl = 30s, .wait = 30s});
-        char token = 0;
-        if (!lease || ::read(ready[0], &token, 1) != 1) {
+        const char token = 'h';
+        if (!lease || ::write(held[1], &token, 1) != 1) {
             throw std::runtime_error("the waiter has gone");
         }
         // Until it is registered; how long that takes is not measured.
