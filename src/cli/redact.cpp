@@ -49,7 +49,7 @@ std::string redact_query(std::string_view query) {
 
 std::string quoted(const std::string& word) {
     const bool plain =
-        !word.empty() && word.find_first_of(" \t\n\"'\\$`;&|<>*?()") == std::string::npos;
+        !word.empty() && word.find_first_of(" \t\n\"'\\$`;&|<>?()") == std::string::npos;
     return plain ? word : "'" + word + "'";
 }
 

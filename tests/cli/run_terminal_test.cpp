@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// `dibs run` typed at a terminal: Ctrl-C once and twice, a child that reads, and job control.
+#include "support.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+namespace dibs::testing {
+namespace {
+
+/// A terminal with somebody who types and reads.
+class screen {
+  public:
+    screen() { EXPECT_EQ(::openpty(&keyboard_, &terminal_, nullptr, nullptr, nullptr), 0); }
+    ~screen() {
+        ::close(keyboard_);
+        close_terminal();
+    }
+    screen(const screen&) = delete;
+    screen& operator=(const screen&) = delete;
+
+    [[nodiscard]] int terminal() const noexcept { return terminal_; }
+    void close_terminal() {
+        if (terminal_ >= 0) {
+            ::close(terminal_);
+            terminal_ = -1;
+        }
+    }
+    void type(const std::string& keys) const {
+        EXPECT_EQ(::write(keyboard_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+    }
+    /// Whether the text comes to stand there.
+    [[nodiscard]] bool shows(const std::string& text) {
+        return eventually([&] {
+            look();
+            return seen_.find(text) != std::string::npos;
+        });
+    }
+    [[nodiscard]] const std::string& seen() {
+        look();
+        return seen_;
+    }
+    void forget() { seen_.clear(); }
+
+  private:
+    void look() {
+        pollfd ready{keyboard_, POLLIN, 0};
+        char buffer[512];
+        while (::poll(&ready, 1, 0) > 0 && (ready.revents & POLLIN) != 0) {
+            const auto got = ::read(keyboard_, buffer, sizeof buffer);
+            if (got <= 0) {
+                return;
+            }
+            seen_.append(buffer, static_cast<std::size_t>(got));
+        }
+    }
+
+    int keyboard_ = -1;
+    int terminal_ = -1;
+    std::string seen_;
+};
+
+launch at(const screen& where, launch how) {
+    how.terminal = where.terminal();
+    return how;
+}
+
+const std::string ctrl_c = "\x03";
+const std::string ctrl_z = "\x1A";
+
+TEST(RunTerminal, OneCtrlCReachesTheChildOnceAndItMayCleanUp) {
+    const folder here;
+    screen user;
+    process running(at(user, dibs_on(here, {"run", "k", child_program(), "sleepy", "300"})));
+    ASSERT_TRUE(user.shows("ready")) << user.seen();
+    user.type(ctrl_c);
+    EXPECT_TRUE(user.shows("clean\r\n")) << user.seen();
+    EXPECT_EQ(running.wait().status, 130);
+    EXPECT_EQ(user.seen().find("twice"), std::string::npos);
+    EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+}
+
+TEST(RunTerminal, ASecondCtrlCKills) {
+    const folder here;
+    screen user;
+    process running(at(user, dibs_on(here, {"run", "k", child_program(), "sleepy", "100000"})));
+    ASSERT_TRUE(user.shows("ready")) << user.seen();
+    user.type(ctrl_c);
+    ASSERT_TRUE(user.shows("cleaning")) << user.seen();
+    EXPECT_TRUE(eventually([&] {
+        if (!running.ended()) {
+            user.type(ctrl_c);
+        }
+        return running.ended();
+    }));
+    EXPECT_EQ(running.wait().status, 128 + SIGKILL);
+    EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+}
+
+TEST(RunTerminal, AChildThatReadsGetsTheTerminalAndTheShellGetsItBack) {
+    const folder here;
+    screen user;
+    auto how = dibs_on(here,
+                       {"-c",
+                        std::string(DIBS_COMMAND) + " run k " + child_program() + " read; " +
+                            child_program() + " read"});
+    how.program = "/bin/sh";
+    process running(at(user, how));
+    user.type("first\n");
+    EXPECT_TRUE(user.shows("read: first")) << user.seen();
+    user.type("second\n");
+    EXPECT_TRUE(user.shows("read: second")) << user.seen();
+    EXPECT_EQ(running.wait().status, 0);
+}
+
+TEST(RunTerminal, ASkipIsToldOnATerminal) {
+    const folder here;
+    screen user;
+    process holder(dibs_on(here, {"run", "k", "sh", "-c", "echo ready; exec sleep 300"}));
+    ASSERT_TRUE(eventually([&] { return !holder.out().empty(); })) << holder.err();
+    process running(at(user, dibs_on(here, {"run", "k", "true"})));
+    EXPECT_TRUE(user.shows("is held by")) << user.seen();
+    EXPECT_EQ(running.wait().status, 75);
+    holder.signal(SIGTERM);
+    holder.wait();
+}
+
+TEST(RunTerminal, CtrlZStopsTheJobAndFgContinuesIt) {
+    if (!exists("/bin/bash")) {
+        GTEST_SKIP() << "no bash on this machine";
+    }
+    const folder here;
+    screen user;
+    auto how = dibs_on(here, {"--norc", "--noprofile", "-i"});
+    how.program = "/bin/bash";
+    how.variables["PS1"] = "prompt> ";
+    how.variables["TERM"] = "dumb";
+    process shell(at(user, how));
+    ASSERT_TRUE(user.shows("prompt> ")) << user.seen();
+    user.forget();
+    user.type(std::string(DIBS_COMMAND) +
+              " run k sh -c 'echo up and running; read x; echo got $x'\n");
+    ASSERT_TRUE(user.shows("\nup and running")) << user.seen();
+    user.type(ctrl_z);
+    ASSERT_TRUE(user.shows("Stopped")) << user.seen();
+    user.forget();
+    user.type("fg\n");
+    ASSERT_TRUE(user.shows("fg\r\n")) << user.seen();
+    user.type("back\n");
+    EXPECT_TRUE(user.shows("got back")) << user.seen();
+    user.type("exit 5\n");
+    EXPECT_EQ(shell.wait().status, 5) << user.seen();
+}
+
+}  // namespace
+}  // namespace dibs::testing
