@@ -6,6 +6,13 @@
 
 namespace dibs::core {
 
+namespace {
+
+/// However long a lease lasts, its operations hold up those of others for no longer than this.
+constexpr nanoseconds patience_max = std::chrono::seconds{5};
+
+}  // namespace
+
 struct batcher::pending {
     verb what;
     nanoseconds patience;
@@ -25,7 +32,7 @@ struct batcher::flight {
 
 batcher::batcher(environment env, batch_target& target) : env_(env), target_(target) {}
 
-batcher::~batcher() { *alive_ = false; }
+batcher::~batcher() = default;
 
 bool batcher::idle() const noexcept {
     return in_flight_ == 0 && renewals_.first.empty() && others_.first.empty() &&
@@ -38,7 +45,7 @@ batcher::lane_state& batcher::lane_of(const verb& what) noexcept {
 
 batcher::ticket batcher::submit(verb what, nanoseconds patience, instant give_up, completion done) {
     auto entry = std::make_shared<pending>(
-        pending{std::move(what), patience, give_up, std::move(done)});
+        pending{std::move(what), std::min(patience, patience_max), give_up, std::move(done)});
     auto& which = lane_of(entry->what);
     if (closed_) {
         env_.exec.post([entry] {
@@ -122,8 +129,9 @@ void batcher::flush(lane_state& which) {
     in_flight_ += going.size();
     which.under_way = batch;
     batch->patience = std::make_unique<timer>(
-        [this, weak = std::weak_ptr<flight>(batch)] {
-            if (const auto late = weak.lock()) {
+        [this, alive = std::weak_ptr<bool>(alive_), weak = std::weak_ptr<flight>(batch)] {
+            // The store may keep the batch for longer than the batcher lives.
+            if (const auto late = weak.lock(); late && !alive.expired()) {
                 out_of_patience(late);
             }
         });

@@ -44,8 +44,8 @@ class batcher {
     batcher(const batcher&) = delete;
     batcher& operator=(const batcher&) = delete;
 
-    /// Queues an entry. It is answered within `patience` of being sent, and not sent after `give_up`: it is then
-    /// refused with errc::timed_out. Renewals travel on their own lane; releases go before acquires.
+    /// Queues an entry. It is answered within `patience` (at most 5 s) of being sent, and not sent after `give_up`: it
+    /// is then refused with errc::timed_out. Renewals travel on their own lane; releases go before acquires.
     ticket submit(verb what, nanoseconds patience, instant give_up, completion done);
 
     /// Takes an entry back that was not sent: true, and its completion is never called. False: it was sent, and its

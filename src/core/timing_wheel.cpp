@@ -82,12 +82,17 @@ timer* timing_wheel::pop_due(instant now) noexcept {
             break;
         }
         current_ = std::max(current_, first->tick);
-        auto* const head = heads_[first->level][first->slot];
-        remove(*head);
+        auto* const& head = heads_[first->level][first->slot];
         if (first->level == 0) {
-            return head;
+            auto* const due = head;
+            remove(*due);
+            return due;
         }
-        insert(*head);
+        // All of the slot at once: one that stayed behind would wait for those that have come down.
+        while (auto* const one = head) {
+            remove(*one);
+            insert(*one);
+        }
     }
     current_ = reached;
     return nullptr;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr capabilities memory_caps{
     .name = "memory",
-    .ttl_min = core::milliseconds{1},
+    .ttl_min = core::milliseconds{50},
     .ttl_max = std::chrono::hours{24 * 365},
     .wakes = true,
     .notices_death = true,

@@ -135,7 +135,7 @@ failure look_at_file(const std::string& path, bool& there) {
     if (!S_ISREG(entry.st_mode)) {
         return {errc::invalid_argument, path + ": not a regular file; name another path"};
     }
-    if (::access(path.c_str(), R_OK | W_OK) != 0) {
+    if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0) {
         return translate_errno(errno, path + ": cannot be read and written");
     }
     return {};
@@ -191,7 +191,7 @@ failure prepare_place(std::string& path) {
     if (auto wrong = make_folders(folder); wrong) {
         return wrong;
     }
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
         return translate_errno(errno, folder.string() + ": the folder cannot be written");
     }
     if (!there) {
