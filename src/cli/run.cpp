@@ -293,13 +293,9 @@ class run_session {
 
 }  // namespace
 
-int run_command(const global_options& global, words given) {
-    const auto found = parse_arguments(run_syntax(), given);
-    if (found.has("help")) {
-        const auto text = help_text(run_syntax());
-        (void)!::write(STDOUT_FILENO, text.data(), text.size());
-        return exit_status::ok;
-    }
+namespace {
+
+int run_checked(const global_options& global, const arguments& found) {
     const auto file = find_settings(real_surroundings());
     auto options = check_run_options(found, file);
     if (!options.status_file.empty()) {
@@ -310,7 +306,43 @@ int run_command(const global_options& global, words given) {
     }
     const auto* flag = options.store != nullptr ? options.store : global.store;
     auto store = settle_store(flag, file, options.quiet);
+    if (store.url.starts_with("memory:") && !options.quiet) {
+        say("store memory: lives in this process alone, so it excludes nobody");
+    }
     return run_session(std::move(options), std::move(store)).run();
+}
+
+/// For settings that were refused before there was a session to tell of.
+void report_refusal(const arguments& found, const failure& fault) {
+    status_report report;
+    report.outcome = "invalid";
+    report.status = fault.status();
+    report.key = found.has("key")         ? *found.value("key")
+                 : found.operands.empty() ? std::string{}
+                                          : found.operands.front();
+    report.started = std::chrono::system_clock::now();
+    report.ended = report.started;
+    report.message = fault.what();
+    (void)write_report(*found.value("status-file"), report);
+}
+
+}  // namespace
+
+int run_command(const global_options& global, words given) {
+    const auto found = parse_arguments(run_syntax(), given);
+    if (found.has("help")) {
+        const auto text = help_text(run_syntax());
+        (void)!::write(STDOUT_FILENO, text.data(), text.size());
+        return exit_status::ok;
+    }
+    try {
+        return run_checked(global, found);
+    } catch (const failure& fault) {
+        if (found.has("status-file") && !found.value("status-file")->empty()) {
+            report_refusal(found, fault);
+        }
+        throw;
+    }
 }
 
 }  // namespace dibs::cli

@@ -48,6 +48,15 @@ TEST(RunSettings, AWrongCommandLineIs64AndNamesTheOption) {
     EXPECT_FALSE(exists(here.file("locks.db")));
 }
 
+TEST(RunSettings, TheStatusFileTellsOfARefusalToo) {
+    const folder here;
+    EXPECT_EQ(run_dibs(here, {"run", "--status-file", "s.json", "--ttl", "30", "k", "true"}).status,
+              64);
+    const auto report = read_file(here.file("s.json"));
+    EXPECT_NE(report.find("\"outcome\": \"invalid\""), std::string::npos) << report;
+    EXPECT_NE(report.find("--ttl"), std::string::npos) << report;
+}
+
 TEST(RunSettings, AKeyMayBeginWithADash) {
     const folder here;
     for (const auto& words : std::vector<std::vector<std::string>>{

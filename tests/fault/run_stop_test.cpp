@@ -92,6 +92,35 @@ TEST(RunStop, ReachingTheStopIsFinalEvenWhenTheStoreRecovers) {
     EXPECT_EQ(running.wait().status, 79);
 }
 
+TEST(RunStop, AStoreThatNeverAnswersIs69AndTheCommandIsNotStarted) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+    const stuck_store stuck(here.file("locks.db"));
+    const auto from = boottime_ns();
+    const auto found = run_dibs(here, {"run", "--status-file", "s.json", "k", "touch", "ran"});
+    EXPECT_EQ(found.status, 69) << found.err;
+    // Five seconds are promised; the rest is for a busy machine.
+    EXPECT_LT(boottime_ns() - from, 10'000'000'000);
+    EXPECT_FALSE(exists(here.file("ran")));
+    EXPECT_NE(read_file(here.file("s.json")).find("\"outcome\": \"unavailable\""),
+              std::string::npos);
+}
+
+TEST(RunStop, ASignalEndsARunThatWaitsForAStoreWithoutAnswer) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+    const stuck_store stuck(here.file("locks.db"));
+    process running(dibs_on(here, {"run", "--wait", "600s", "k", "touch", "ran"}));
+    // Once its guard is there, its signals are taken care of.
+    ASSERT_TRUE(eventually([&] { return !children_named(running.id(), "dibs-guard").empty(); }));
+    const auto from = boottime_ns();
+    running.signal(SIGTERM);
+    EXPECT_EQ(running.wait().status, 128 + SIGTERM);
+    // Sooner than the store's own time-out would end it.
+    EXPECT_LT(boottime_ns() - from, 3'000'000'000);
+    EXPECT_FALSE(exists(here.file("ran")));
+}
+
 TEST(RunStop, AStubbornChildIsKilledAfterItsGrace) {
     const folder here;
     process running(dibs_on(here,
