@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: many processes on one file keep each other out and get on; a locked file delays, and fails
+// only at the deadline. Method: real processes, and a plain SQLite connection that holds the write
+// lock.
+
+#include "sqlite_peer.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace dibs::testing {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class foreign_writer {
+  public:
+    explicit foreign_writer(const std::string& file) {
+        EXPECT_EQ(sqlite3_open(file.c_str(), &db_), SQLITE_OK);
+        sqlite3_busy_timeout(db_, 10'000);
+    }
+    ~foreign_writer() { sqlite3_close(db_); }
+    foreign_writer(const foreign_writer&) = delete;
+    foreign_writer& operator=(const foreign_writer&) = delete;
+    void lock() { run("BEGIN IMMEDIATE"); }
+    void unlock() { run("ROLLBACK"); }
+    void run(const char* text) {
+        ASSERT_EQ(sqlite3_exec(db_, text, nullptr, nullptr, nullptr), SQLITE_OK)
+            << sqlite3_errmsg(db_);
+    }
+
+  private:
+    sqlite3* db_ = nullptr;
+};
+
+class SqliteContention : public ::testing::Test {
+  protected:
+    [[nodiscard]] std::string file() const { return (folder_.path() / "dibs.sqlite").string(); }
+    temporary_folder folder_;
+};
+
+TEST_F(SqliteContention, AForeignWriterDelaysAndDoesNotFail) {
+    sqlite_here here{file()};
+    ASSERT_TRUE(here.opened()) << here.detail;
+    foreign_writer other{file()};
+    other.lock();
+    const auto begun = here.world().now();
+    std::thread later{[&] {
+        std::this_thread::sleep_for(300ms);
+        other.unlock();
+    }};
+    const auto told = here.ask(acquire_of("k", holder_of(1)));
+    const auto took = here.world().now() - begun;
+    later.join();
+    EXPECT_EQ(told.what, core::verdict::granted) << told.detail;
+    EXPECT_GE(took, 250ms) << "it was locked out";
+}
+
+TEST_F(SqliteContention, BeyondTheDeadlineItIsBusyAndSurelyNotDone) {
+    sqlite_here here{file()};
+    ASSERT_TRUE(here.opened()) << here.detail;
+    foreign_writer other{file()};
+    other.lock();
+    const auto told = here.ask(acquire_of("k", holder_of(1)), 200ms);
+    EXPECT_EQ(told.what, core::verdict::failed);
+    EXPECT_EQ(told.took, core::effect::no);
+    EXPECT_EQ(told.error, errc::store_busy) << told.detail;
+    EXPECT_NE(told.detail.find(file()), std::string::npos) << told.detail;
+    other.unlock();
+    EXPECT_EQ(here.ask(acquire_of("k", holder_of(2))).what, core::verdict::granted)
+        << "the refused one was not done later";
+}
+
+TEST_F(SqliteContention, AnEntryWithTimeLeftIsNotFailedByOneWithout) {
+    sqlite_here here{file()};
+    ASSERT_TRUE(here.opened()) << here.detail;
+    foreign_writer other{file()};
+    other.lock();
+    std::vector<core::entry> batch;
+    batch.push_back({acquire_of("short", holder_of(1)), here.world().now() + 100ms});
+    batch.push_back({acquire_of("long", holder_of(2)), here.world().now() + 20s});
+    std::optional<store::answers> told;
+    here->execute(store::lane::others, std::move(batch), [&](store::answers given) {
+        told = std::move(given);
+    });
+    std::thread later{[&] {
+        std::this_thread::sleep_for(300ms);
+        other.unlock();
+    }};
+    ASSERT_TRUE(here.world().run_until([&] { return told.has_value(); }, 30s));
+    later.join();
+    EXPECT_EQ((*told)[0].error, errc::store_busy);
+    EXPECT_EQ((*told)[0].took, core::effect::no);
+    EXPECT_EQ((*told)[1].what, core::verdict::granted) << (*told)[1].detail;
+}
+
+TEST_F(SqliteContention, CloseEndsAWaitForTheFile) {
+    sqlite_here here{file()};
+    ASSERT_TRUE(here.opened()) << here.detail;
+    foreign_writer other{file()};
+    other.lock();
+    std::vector<core::entry> batch;
+    batch.push_back({acquire_of("k", holder_of(1)), here.world().now() + 1h});
+    std::optional<store::answers> told;
+    here->execute(store::lane::others, std::move(batch), [&](store::answers given) {
+        told = std::move(given);
+    });
+    here->close();
+    ASSERT_TRUE(told.has_value()) << "answered before close returned";
+    EXPECT_EQ(told->front().took, core::effect::no);
+    EXPECT_EQ(told->front().error, errc::closed);
+    other.unlock();
+}
+
+TEST_F(SqliteContention, EightProcessesNeverHoldOneKeyTogetherAndFencesRise) {
+    constexpr int processes = 8;
+    constexpr int rounds = 200;
+    const auto log = (folder_.path() / "log").string();
+    std::vector<std::unique_ptr<sqlite_peer>> peers;
+    for (int at = 0; at < processes; ++at) {
+        peers.push_back(std::make_unique<sqlite_peer>(file()));
+    }
+    // Meanwhile somebody writes tables of its own, and somebody else reads for long.
+    foreign_writer noise{file()};
+    foreign_writer reader{file()};
+    noise.run("CREATE TABLE noise (n INTEGER)");
+    reader.run("BEGIN; SELECT count(*) FROM record");
+    for (std::size_t at = 0; at < peers.size(); ++at) {
+        peers[at]->say("contend " + std::to_string(rounds) + " 4 " + log + std::to_string(at));
+    }
+    for (int at = 0; at < 100; ++at) {
+        noise.run("INSERT INTO noise VALUES (1)");
+        std::this_thread::sleep_for(5ms);
+    }
+    reader.unlock();
+    struct stay {
+        long long enter;
+        long long exit;
+        std::uint64_t fence;
+    };
+    std::map<std::string, std::vector<stay>> stays;
+    std::size_t granted = 0;
+    for (std::size_t at = 0; at < peers.size(); ++at) {
+        ASSERT_EQ(peers[at]->hear(120s), "contended");
+        std::ifstream lines{log + std::to_string(at)};
+        std::string key;
+        for (stay one{}; lines >> key >> one.fence >> one.enter >> one.exit; ++granted) {
+            ASSERT_NE(key, "error") << lines.rdbuf();
+            stays[key].push_back(one);
+        }
+    }
+    EXPECT_EQ(granted, std::size_t{processes * rounds});
+    for (auto& [key, all] : stays) {
+        std::sort(all.begin(), all.end(), [](const stay& left, const stay& right) {
+            return left.enter < right.enter;
+        });
+        for (std::size_t at = 1; at < all.size(); ++at) {
+            ASSERT_LE(all[at - 1].exit, all[at].enter) << key << ": two holders at once";
+            ASSERT_LT(all[at - 1].fence, all[at].fence) << key;
+        }
+    }
+}
+
+}  // namespace
+
+}  // namespace dibs::testing
