@@ -126,7 +126,8 @@ core::answer memory_space::execute_one(const core::entry& what, const rules_cont
     }
     switch (taken.reply.what) {
         case core::verdict::granted:
-            // With room for more, whoever was woken for this grant has had its turn; the next wake is for others.
+            // With room for more, whoever was woken for this grant has had its turn; the next wake
+            // is for others.
             if (!taken.freed) {
                 note_taken(key);
             }
