@@ -39,11 +39,22 @@ bool lease_state::prolong(instant now, instant deadline) noexcept {
     if (!held(now)) {
         return false;
     }
-    deadline_.store(deadline.time_since_epoch().count(), std::memory_order_release);
-    if (on_deadline) {
-        on_deadline(deadline);
+    move_deadline(deadline);
+    // A reader may have found the old deadline passed meanwhile, and what it has said is final.
+    return status_.load(std::memory_order_acquire) == status_held;
+}
+
+void lease_state::shorten(instant deadline_at_most) noexcept {
+    if (deadline_at_most < deadline()) {
+        move_deadline(deadline_at_most);
     }
-    return true;
+}
+
+void lease_state::move_deadline(instant to) noexcept {
+    deadline_.store(to.time_since_epoch().count(), std::memory_order_release);
+    if (on_deadline) {
+        on_deadline(to);
+    }
 }
 
 bool lease_state::lose(errc reason) noexcept {

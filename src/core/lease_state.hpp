@@ -62,8 +62,11 @@ class lease_state {
 
     // --- on the executor alone -----------------------------------------------------------------------------------
 
-    /// A renewal succeeded. False when the lease had ended before: the answer changes nothing then.
-    bool prolong(instant now, instant deadline) noexcept;
+    /// A renewal succeeded. False when the lease has ended: the answer changes nothing then.
+    [[nodiscard]] bool prolong(instant now, instant deadline) noexcept;
+
+    /// Moves the deadline to the earlier of the two.
+    void shorten(instant deadline_at_most) noexcept;
 
     /// Ends it as lost; false when it had ended before. The caller announces it.
     bool lose(errc reason) noexcept;
@@ -81,6 +84,8 @@ class lease_state {
   private:
     static constexpr int status_held = 0;
     static constexpr int status_released = -1;  // positive values are the errc of the loss
+
+    void move_deadline(instant to) noexcept;
 
     const std::string key_;
     const fence_number fence_;

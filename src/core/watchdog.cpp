@@ -20,6 +20,19 @@ std::uint64_t mixed(std::uint64_t bits) noexcept {
     return bits ^ (bits >> 31U);
 }
 
+[[nodiscard]] bool limited(const lease_state& lease) noexcept {
+    return lease.terms.max_hold > nanoseconds::zero();
+}
+
+[[nodiscard]] instant end_of_hold(const lease_state& lease) noexcept {
+    return limited(lease) ? lease.since() + lease.terms.max_hold : instant::max();
+}
+
+/// Until when a renewal for `ttl` that leaves at `sent` makes the lease last.
+[[nodiscard]] instant deadline_by(const lease_state& lease, instant sent, nanoseconds ttl) noexcept {
+    return std::min(local_deadline(sent, ttl), end_of_hold(lease));
+}
+
 }  // namespace
 
 struct watchdog::guarded_lease : std::enable_shared_from_this<watchdog::guarded_lease> {
@@ -32,6 +45,7 @@ struct watchdog::guarded_lease : std::enable_shared_from_this<watchdog::guarded_
     instant last_sent{};
     unsigned failures = 0;
     std::uint64_t sends = 0;   ///< numbers the renewals
+    unsigned unanswered = 0;   ///< those that may still be executed
     bool on_its_way = false;   ///< the latest renewal was handed to the batcher and is not answered
     bool told_to_stop = false;
     batcher::ticket ticket;
@@ -43,6 +57,11 @@ struct watchdog::guarded_lease : std::enable_shared_from_this<watchdog::guarded_
     };
     std::deque<wish> wishes;      ///< what the holder asked for while a renewal was on its way
     std::optional<wish> current;  ///< whose renewal is on its way
+
+    /// A renewal that shortens the lease counts from when it is sent, since its answer may get lost. Answers to
+    /// earlier renewals do not lift that.
+    std::uint64_t shortening_send = 0;
+    instant shortened_to = instant::max();
 };
 
 watchdog::watchdog(environment env, batcher& through, undo& doubts, listener told)
@@ -64,6 +83,7 @@ nanoseconds watchdog::jittered(nanoseconds every, instant sent) const noexcept {
 void watchdog::guard(const lease_ptr& lease, instant sent) {
     auto added = std::make_shared<guarded_lease>(lease, *this);
     added->last_sent = sent;
+    lease->shorten(end_of_hold(*lease));
     if (lease->terms.renew_every > nanoseconds::zero()) {
         added->renew_at = sent + jittered(lease->terms.renew_every, sent);
     }
@@ -91,7 +111,7 @@ bool watchdog::forget(const lease_state& lease) {
 
 bool watchdog::in_doubt(const lease_state& lease) const {
     const auto at = leases_.find(&lease);
-    return at != leases_.end() && at->second->on_its_way;
+    return at != leases_.end() && (at->second->on_its_way || at->second->unanswered > 0);
 }
 
 std::vector<watchdog::lease_ptr> watchdog::guarded() const {
@@ -109,13 +129,8 @@ void watchdog::schedule(guarded_lease& which, instant now) {
     if (!which.on_its_way) {
         next = std::min(next, which.renew_at);
     }
-    if (!which.told_to_stop) {
-        if (lease.terms.notice > nanoseconds::zero()) {
-            next = std::min(next, lease.deadline() - lease.terms.notice);
-        }
-        if (lease.terms.max_hold > nanoseconds::zero()) {
-            next = std::min(next, lease.since() + lease.terms.max_hold);
-        }
+    if (!which.told_to_stop && lease.terms.notice > nanoseconds::zero()) {
+        next = std::min(next, lease.deadline() - lease.terms.notice);
     }
     env_.time.arm(which.alarm, std::max(next, now));
 }
@@ -125,28 +140,30 @@ void watchdog::ask_holder_to_stop(guarded_lease& which) {
     env_.notices.notify([lease = which.lease] { lease->request_lost(); });
 }
 
+void watchdog::expire(guarded_lease& which, instant now) {
+    const auto& lease = *which.lease;
+    const bool asleep = now - lease.deadline() > std::min(asleep_after, lease.terms.ttl);
+    lose(which.lease,
+         now >= end_of_hold(lease) ? errc::max_hold_reached
+         : asleep                  ? errc::holder_was_asleep
+                                   : errc::lease_expired);
+}
+
 void watchdog::wake(guarded_lease& which) {
     const auto keep = which.shared_from_this();
     const auto now = env_.time.now();
     auto& lease = *which.lease;
-    const bool hold_is_over = lease.terms.max_hold > nanoseconds::zero() &&
-                              now >= lease.since() + lease.terms.max_hold;
     if (now >= lease.deadline()) {
-        const bool asleep = now - lease.deadline() > std::min(asleep_after, lease.terms.ttl);
-        lose(which.lease,
-             hold_is_over ? errc::max_hold_reached
-             : asleep     ? errc::holder_was_asleep
-                          : errc::lease_expired);
+        expire(which, now);
         return;
     }
     const bool notice_is_due =
         lease.terms.notice > nanoseconds::zero() && now >= lease.deadline() - lease.terms.notice;
-    if (!which.told_to_stop && (notice_is_due || hold_is_over)) {
+    if (!which.told_to_stop && notice_is_due) {
         ask_holder_to_stop(which);
     }
-    if (hold_is_over) {
-        // Not given back at once: the work may still be at it. It ends by the holder's release, or at its deadline.
-        which.renew_at = instant::max();
+    if (lease.deadline() == end_of_hold(lease)) {
+        which.renew_at = instant::max();  // no renewal can prolong it any more
     }
     if (!which.on_its_way && now >= which.renew_at) {
         send(which, now);
@@ -167,39 +184,52 @@ void watchdog::send(guarded_lease& which, instant now) {
         asked.adopt = which.current->into;
     }
     asked.ttl = std::chrono::duration_cast<microseconds>(ttl);
+    const auto number = ++which.sends;
+    if (const auto at_worst = deadline_by(lease, now, ttl); at_worst < lease.deadline()) {
+        lease.shorten(at_worst);
+        which.shortening_send = number;
+        which.shortened_to = at_worst;
+    }
     which.on_its_way = true;
-    which.ticket =
-        batcher_.submit(std::move(asked),
-                        std::min(lease.terms.ttl, ttl) / 6,
-                        std::max(lease.deadline(), now + milliseconds{1}),
-                        [this, number = ++which.sends, asked_as = lease.holder, weak = which.weak_from_this()](
-                            const reply& heard) {
-                            const auto still = weak.lock();
-                            if (!still || !leases_.contains(still->lease.get())) {
-                                return;
-                            }
-                            if (number == still->sends && still->on_its_way) {
-                                answered(still, heard);
-                            } else if (asked_as == still->lease->holder) {
-                                answered_late(*still, heard);
-                            }
-                        });
+    ++which.unanswered;
+    which.ticket = batcher_.submit(
+        std::move(asked),
+        std::min(lease.terms.ttl, ttl) / 6,
+        std::max(lease.deadline(), now + milliseconds{1}),
+        [this, number, ttl, asked_as = lease.holder, weak = which.weak_from_this()](const reply& heard) {
+            const auto still = weak.lock();
+            if (!still || !leases_.contains(still->lease.get())) {
+                return;
+            }
+            still->unanswered -= heard.final ? 1 : 0;
+            if (number == still->sends && still->on_its_way) {
+                answered(still, heard);
+            } else if (asked_as == still->lease->holder) {
+                answered_late(*still, number, ttl, heard);
+            }
+        });
 }
 
 // The answer of a renewal that was given up as unknown; another one may be on its way meanwhile.
-void watchdog::answered_late(guarded_lease& which, const reply& heard) {
+void watchdog::answered_late(guarded_lease& which, std::uint64_t number, nanoseconds ttl, const reply& heard) {
     if (heard.given.took != effect::yes) {
         return;
     }
     const auto keep = which.shared_from_this();
-    if (heard.given.what == verdict::renewed) {
-        if (heard.sent > which.last_sent) {
-            which.last_sent = heard.sent;
-            which.lease->prolong(env_.time.now(), local_deadline(heard.sent, which.lease->terms.ttl));
-            schedule(which, env_.time.now());
-        }
-    } else {
+    const auto now = env_.time.now();
+    if (heard.given.what != verdict::renewed) {
         lose(which.lease, reason_of(heard.given));
+    } else if (heard.sent > which.last_sent) {
+        which.last_sent = heard.sent;
+        auto deadline = deadline_by(*which.lease, heard.sent, ttl);
+        if (number < which.shortening_send) {
+            deadline = std::min(deadline, which.shortened_to);
+        }
+        if (which.lease->prolong(now, deadline)) {
+            schedule(which, now);
+        } else {
+            expire(which, now);
+        }
     }
 }
 
@@ -222,7 +252,14 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
     const auto now = env_.time.now();
     const auto& given = heard.given;
     if (given.took == effect::yes && given.what == verdict::renewed) {
-        renewed(*which, heard);
+        if (now >= which->lease->deadline() || !renewed(*which, heard)) {
+            auto wish = std::exchange(which->current, std::nullopt);
+            expire(*which, now);
+            if (wish && wish->done) {
+                wish->done({.given = refused(errc::not_held, "the lease was lost meanwhile")});
+            }
+            return;
+        }
     } else if (given.took == effect::yes) {
         // Our own undo or a foreign hand ended it. A holder id that changed meanwhile (adoption) is no loss of ours.
         auto wish = std::exchange(which->current, std::nullopt);
@@ -240,7 +277,7 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
         const auto longest = which->lease->terms.ttl / 6;
         const auto pause = std::min(longest, longest / 16 * (1 << std::min(which->failures, 4U)));
         if (which->renew_at != instant::max()) {
-            which->renew_at = now + jittered(pause, now);
+            which->renew_at = now + std::min(longest, jittered(pause, now));
         }
     }
     which->on_its_way = false;
@@ -256,7 +293,7 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
     schedule(*which, now);
 }
 
-void watchdog::renewed(guarded_lease& which, const reply& heard) {
+bool watchdog::renewed(guarded_lease& which, const reply& heard) {
     auto& lease = *which.lease;
     which.last_sent = heard.sent;
     which.failures = 0;
@@ -269,10 +306,11 @@ void watchdog::renewed(guarded_lease& which, const reply& heard) {
             lease.terms.attached = which.current->into->attached == attachment::attached;
         }
     }
-    lease.prolong(env_.time.now(), local_deadline(heard.sent, lease.terms.ttl));
+    which.shortening_send = 0;
     if (which.renew_at != instant::max()) {
         which.renew_at = heard.sent + jittered(lease.terms.renew_every, heard.sent);
     }
+    return lease.prolong(env_.time.now(), deadline_by(lease, heard.sent, lease.terms.ttl));
 }
 
 void watchdog::renew_now(const lease_ptr& lease, nanoseconds ttl, batcher::completion done) {
@@ -284,7 +322,9 @@ void watchdog::renew_now(const lease_ptr& lease, nanoseconds ttl, batcher::compl
     auto& which = *at->second;
     which.wishes.push_back({ttl, std::nullopt, std::move(done)});
     if (!which.on_its_way) {
-        send(which, env_.time.now());
+        const auto now = env_.time.now();
+        send(which, now);
+        schedule(which, now);
     }
 }
 
@@ -297,7 +337,9 @@ void watchdog::change(const lease_ptr& lease, renew::change into, batcher::compl
     auto& which = *at->second;
     which.wishes.push_back({lease->terms.ttl, into, std::move(done)});
     if (!which.on_its_way) {
-        send(which, env_.time.now());
+        const auto now = env_.time.now();
+        send(which, now);
+        schedule(which, now);
     }
 }
 

@@ -73,8 +73,9 @@ class watchdog {
     void schedule(guarded_lease& which, instant now);
     void send(guarded_lease& which, instant now);
     void answered(const guarded_ptr& which, const reply& heard);
-    void answered_late(guarded_lease& which, const reply& heard);
-    void renewed(guarded_lease& which, const reply& heard);
+    void answered_late(guarded_lease& which, std::uint64_t number, nanoseconds ttl, const reply& heard);
+    [[nodiscard]] bool renewed(guarded_lease& which, const reply& heard);
+    void expire(guarded_lease& which, instant now);
     void ask_holder_to_stop(guarded_lease& which);
     [[nodiscard]] nanoseconds jittered(nanoseconds every, instant sent) const noexcept;
     [[nodiscard]] errc reason_of(const answer& given) const noexcept;
