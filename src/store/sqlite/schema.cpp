@@ -28,13 +28,26 @@ int read_number(sqlite3* db, const char* query, std::int64_t& value) {
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
+int exec(sqlite3* db, const std::string& text) {
+    return sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr);
+}
+
+// In one transaction: somebody may be making the tables right now.
 int read_header(sqlite3* db, header& found) {
-    int code = read_number(db, "PRAGMA application_id", found.application);
+    const bool own = sqlite3_get_autocommit(db) != 0;
+    int code = own ? exec(db, "BEGIN") : SQLITE_OK;
+    if (code == SQLITE_OK) {
+        code = read_number(db, "SELECT count(*) FROM sqlite_schema", found.objects);
+    }
+    if (code == SQLITE_OK) {
+        code = read_number(db, "PRAGMA application_id", found.application);
+    }
     if (code == SQLITE_OK) {
         code = read_number(db, "PRAGMA user_version", found.version);
     }
-    if (code == SQLITE_OK) {
-        code = read_number(db, "SELECT count(*) FROM sqlite_schema", found.objects);
+    if (own && sqlite3_get_autocommit(db) == 0) {
+        const int ended = exec(db, "COMMIT");
+        code = code == SQLITE_OK ? ended : code;
     }
     return code;
 }
@@ -61,10 +74,6 @@ failure judge(const header& found, const std::string& path) {
                     "another path"};
     }
     return {};
-}
-
-int exec(sqlite3* db, const std::string& text) {
-    return sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr);
 }
 
 // The switch to WAL asks for the file alone and does not always call the busy handler, so that two
