@@ -71,6 +71,7 @@ int descriptors() {
             std::printf("%s %s\n", entry->d_name, target.data());
         }
     }
+    ::closedir(open);
     return 0;
 }
 
