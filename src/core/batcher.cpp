@@ -22,12 +22,18 @@ struct batcher::pending {
         stage::waiting;
 };
 
-struct batcher::flight {
-    explicit flight(lane_state& lane) : on(lane) {}
+struct batcher::flight : std::enable_shared_from_this<batcher::flight> {
+    flight(lane_state& lane, batcher& mine, std::weak_ptr<bool> alive)
+        : on(lane), patience([this, &mine, alive = std::move(alive)] {
+              // The store may keep the batch for longer than the batcher lives.
+              if (!alive.expired()) {
+                  mine.out_of_patience(shared_from_this());
+              }
+          }) {}
     lane_state& on;
     std::vector<std::shared_ptr<pending>> entries;
     instant sent{};
-    std::unique_ptr<timer> patience;
+    timer patience;
 };
 
 batcher::batcher(environment env, batch_target& target) : env_(env), target_(target) {}
@@ -110,7 +116,7 @@ void batcher::flush(lane_state& which) {
         return;
     }
     const auto now = env_.time.now();
-    auto batch = std::make_shared<flight>(which);
+    auto batch = std::make_shared<flight>(which, *this, alive_);
     take(which.first, batch->entries, now);
     take(which.second, batch->entries, now);
     if (batch->entries.empty()) {
@@ -124,19 +130,12 @@ void batcher::flush(lane_state& which) {
         one->at = pending::stage::sent;
         const auto until = std::min(now + one->patience, one->give_up);
         earliest = std::min(earliest, until);
-        going.push_back({one->what, until});
+        going.push_back({std::move(one->what), until});
     }
     in_flight_ += going.size();
     which.under_way = batch;
-    batch->patience = std::make_unique<timer>(
-        [this, alive = std::weak_ptr<bool>(alive_), weak = std::weak_ptr<flight>(batch)] {
-            // The store may keep the batch for longer than the batcher lives.
-            if (const auto late = weak.lock(); late && !alive.expired()) {
-                out_of_patience(late);
-            }
-        });
     // The store refuses an entry at its deadline by itself; its definite answer shall win over our doubt.
-    env_.time.arm(*batch->patience, earliest + milliseconds{5});
+    env_.time.arm(batch->patience, earliest + milliseconds{5});
     target_.execute(which.name,
                     std::move(going),
                     [this, alive = std::weak_ptr<bool>(alive_), batch](answers given) {
@@ -147,7 +146,7 @@ void batcher::flush(lane_state& which) {
 }
 
 void batcher::answered(const std::shared_ptr<flight>& batch, answers given) {
-    batch->patience.reset();
+    env_.time.disarm(batch->patience);
     in_flight_ -= batch->entries.size();
     free_lane(batch);
     for (std::size_t at = 0; at < batch->entries.size(); ++at) {
@@ -177,7 +176,7 @@ void batcher::out_of_patience(const std::shared_ptr<flight>& batch) {
         }
     }
     if (next != instant::max()) {
-        env_.time.arm(*batch->patience, next);
+        env_.time.arm(batch->patience, next);
     }
     for (const auto& one : doubtful) {
         one->done({.given = in_doubt("the store did not answer in time"),
