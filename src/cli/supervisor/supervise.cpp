@@ -32,6 +32,8 @@ using core::milliseconds;
 constexpr auto echo = milliseconds{100};
 /// How often to look for members of the group after the child was told to stop.
 constexpr auto look_again = milliseconds{10};
+/// A stop of the child this soon after Ctrl-Z belongs to it, whatever signal it came by.
+constexpr auto put_aside_within = milliseconds{500};
 /// After KILL: how long to wait for the kernel (and for whoever reaps orphans) before going on
 /// without.
 constexpr auto gone_within = milliseconds{2'000};
@@ -183,7 +185,11 @@ class supervisor {
                     return;
                 }
                 break;
+            case SIGTSTP:
+                put_aside_at_ = boot_now();
+                break;
             case SIGCONT:
+                put_aside_at_ = never;
                 // The shell brings the job back: to the front, if that is where we are now.
                 if (wants_terminal_ && terminal_.is_ours()) {
                     terminal_.give_to(child_);
@@ -242,13 +248,18 @@ class supervisor {
             return;
         }
         wants_terminal_ = wants_terminal_ || asks;
-        if (asks && terminal_.is_ours()) {
+        // A child that asked for the terminal just when Ctrl-Z was typed: to continue it would undo
+        // the user's wish.
+        const bool put_aside =
+            put_aside_at_ != never && boot_now() - put_aside_at_ < put_aside_within;
+        if (asks && !put_aside && terminal_.is_ours()) {
             if (terminal_.give_to(child_)) {
                 group_.signal(SIGCONT);
             }
             return;
         }
         wants_terminal_ = wants_terminal_ || terminal_.is_given();
+        put_aside_at_ = never;
         terminal_.take_back();
         tell("stopped with the child; the lease is not renewed meanwhile");
         ::raise(SIGSTOP);
@@ -293,6 +304,7 @@ class supervisor {
     int status_ = 0;
     int killed_by_ = 0;
     instant asked_at_ = never;
+    instant put_aside_at_ = never;
     instant killed_at_ = never;
 };
 
