@@ -214,7 +214,7 @@ std::string lease::hand_over(std::error_code& error) noexcept {
     detail::handed_over text;
     handle->core->run([&](core::task done) {
         // From here on it is the adopter's: neither renewed nor released by this process.
-        handle->core->mutex().give_away(handle->state);
+        (void)handle->core->mutex().give_away(handle->state);
         text = {.holder = handle->state->holder,
                 .fence = handle->state->fence(),
                 .key = handle->state->key()};

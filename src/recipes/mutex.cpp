@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace dibs::recipes {
@@ -41,11 +42,6 @@ class mutex::call {
 
     [[nodiscard]] bool waits() const noexcept { return terms.wait > nanoseconds::zero(); }
 
-    /// When the call ends at the latest. Once the store has said who has the key, only the wait counts.
-    [[nodiscard]] instant limit() const noexcept {
-        return stood_off ? wait_until : std::max(wait_until, timeout_at);
-    }
-
     const std::string key;
     const mutex_terms terms;
     completion done;
@@ -66,7 +62,7 @@ class mutex::call {
     bool in_line = false;
     bool watched = false;        ///< the latest try was sent while a watch held
     bool finished = false;
-    unsigned failures = 0;
+    unsigned failures = 0;       ///< tries without a good answer, since the store last said who has the key
     mutex_outcome last;          ///< what stood in the way
     std::weak_ptr<core::lease_state> lease;
 };
@@ -82,6 +78,7 @@ struct mutex::place {
     const std::string key;
     std::weak_ptr<place> me;
     std::list<call_ptr> line;    ///< callers who wait, in the order in which they came
+    unsigned calls = 0;          ///< under way, those that do not wait included
     lease_ptr current;           ///< the lease that this process holds
     core::fence_block block;     ///< of its grant
     unsigned hops = 0;
@@ -124,7 +121,7 @@ mutex::place_ptr mutex::place_of(const std::string& key) {
 }
 
 void mutex::forget_if_idle(const place_ptr& where) {
-    if (where->line.empty() && !where->current && where->giving_back == 0) {
+    if (where->calls == 0 && !where->current && where->giving_back == 0) {
         stop_watching(*where);
         if (env_.time.now() >= where->aside_until) {
             const auto at = places_.find(where->key);
@@ -151,13 +148,19 @@ mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion do
     made->wait_until = terms.wait >= instant::max() - now ? instant::max() : now + terms.wait;
     made->timeout_at = now + terms.timeout;
     made->where = place_of(made->key);
-    calls_.remove_if([](const auto& weak) { return weak.expired(); });
+    ++made->where->calls;
+    if (calls_.size() >= tidy_calls_at_) {
+        calls_.remove_if([](const auto& weak) { return weak.expired(); });
+        tidy_calls_at_ = std::max<std::size_t>(64, 2 * calls_.size());
+    }
     calls_.push_back(made);
     if (made->waits()) {
         made->in_line = true;
         made->where->line.push_back(made);
-        env_.time.arm(made->alarm, made->limit());
-        env_.exec.post([this, where = made->where] { advance(where); });
+        arm_for_end(made);
+        if (made->where->line.size() == 1) {
+            env_.exec.post([this, where = made->where] { advance(where); });
+        }
     } else if (now < made->where->aside_until) {
         retry_in(made, made->where->aside_until - now);
     } else {
@@ -196,7 +199,7 @@ void mutex::advance(const place_ptr& where) {
 
 void mutex::attempt(const call_ptr& which) {
     const auto now = env_.time.now();
-    const auto limit = which->limit();
+    const auto end = limit(*which);
     const auto& terms = which->terms.lease;
     core::acquire asked;
     asked.key = which->key;
@@ -206,17 +209,17 @@ void mutex::attempt(const call_ptr& which) {
     asked.fences = which->where->line.size() > 1 ? core::fences_for_a_line : 1;
     asked.attached = terms.attached ? core::attachment::attached : core::attachment::detached;
     const auto patience = terms.ttl / 6;
-    asked.not_after = not_after(std::min(limit, now + patience));
+    asked.not_after = not_after(std::min(end, now + patience));
     which->last_not_after = asked.not_after;
     which->watched = which->where->watch == place::watch_stage::ready;
     which->where->woken = false;
     which->trying = true;
     ++which->unanswered;
-    which->ticket = batcher_.submit(std::move(asked), patience, limit, [this, which](const reply& heard) {
+    which->ticket = batcher_.submit(std::move(asked), patience, end, [this, which](const reply& heard) {
         answered(which, heard);
     });
-    if (!which->in_line && limit != instant::max()) {
-        env_.time.arm(which->alarm, limit + milliseconds{10});
+    if (!which->in_line && end != instant::max()) {
+        env_.time.arm(which->alarm, end + milliseconds{10});
     }
 }
 
@@ -249,7 +252,8 @@ void mutex::answered(const call_ptr& which, const reply& heard) {
 /// Whether a lease under the call's holder id is held: its own, or the one it was handed on as.
 bool mutex::in_use(const call& which) {
     const auto now = env_.time.now();
-    if (const auto lease = which.lease.lock(); lease && lease->held(now)) {
+    if (const auto lease = which.lease.lock();
+        lease && lease->holder == which.holder && lease->held(now)) {
         return true;
     }
     const auto at = places_.find(which.key);
@@ -284,6 +288,7 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
     mutex_outcome outcome;
     outcome.lease = std::move(lease);
     finish(which, std::move(outcome));
+    end_overdue(which->where);
 }
 
 void mutex::stood_off(const call_ptr& which, const reply& heard) {
@@ -302,7 +307,13 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
     } else {
         which->stood_off = true;
     }
-    const bool over = !which->waits() || which->last.done || env_.time.now() >= which->limit();
+    if (which->in_line) {
+        end_overdue(which->where);
+    }
+    if (which->finished) {
+        return;
+    }
+    const bool over = !which->waits() || which->last.done || env_.time.now() >= limit(*which);
     if (over) {
         give_up(which);
         return;
@@ -312,7 +323,7 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
         wait_for_wake(which, std::min(left, net_with_wakes));
     } else if (store_.caps().wakes && which->where->watch == place::watch_stage::none) {
         start_watching(which->where);
-        wait_for_wake(which, left);
+        wait_for_wake(which, std::min(left, net_with_wakes));
     } else if (which->where->woken) {
         attempt(which);
     } else {
@@ -334,7 +345,7 @@ void mutex::failed(const call_ptr& which, const reply& heard) {
     const bool worth_a_retry = given.took == effect::unknown || given.what == verdict::too_late ||
                                given.error == condition::retryable;
     const auto now = env_.time.now();
-    if (!worth_a_retry || now >= which->limit()) {
+    if (!worth_a_retry || now >= limit(*which)) {
         give_up(which);
         return;
     }
@@ -346,43 +357,90 @@ void mutex::failed(const call_ptr& which, const reply& heard) {
 
 void mutex::wait_for_wake(const call_ptr& which, nanoseconds at_most) {
     const auto now = env_.time.now();
-    env_.time.arm(which->alarm, std::min(which->limit(), now + at_most));
+    env_.time.arm(which->alarm, std::min(limit(*which), now + at_most));
 }
 
 void mutex::retry_in(const call_ptr& which, nanoseconds pause) {
     wait_for_wake(which, pause);
 }
 
+/// Whether somebody was seen to have the key: by the call itself, or by the caller before it in the line.
+bool mutex::known_held(const call& which) const {
+    if (which.stood_off || !which.in_line) {
+        return which.stood_off;
+    }
+    const auto& where = *which.where;
+    return (where.current && where.current->held(env_.time.now())) || where.line.front()->stood_off;
+}
+
+/// When a call ends at the latest. Once it is known that somebody has the key, only the wait counts.
+instant mutex::limit(const call& which) const {
+    return known_held(which) ? which.wait_until : std::max(which.wait_until, which.timeout_at);
+}
+
+void mutex::arm_for_end(const call_ptr& which) {
+    const bool waiting = env_.time.now() < which->wait_until;
+    env_.time.arm(which->alarm, waiting ? which->wait_until : limit(*which));
+}
+
+/// Ends those whose wait was over before it was known that somebody has the key.
+void mutex::end_overdue(const place_ptr& where) {
+    const auto now = env_.time.now();
+    std::vector<call_ptr> overdue;
+    std::copy_if(where->line.begin(), where->line.end(), std::back_inserter(overdue), [&](const auto& one) {
+        return now >= limit(*one);
+    });
+    for (const auto& one : overdue) {
+        if (!one->finished) {
+            give_up(one);
+        }
+    }
+}
+
 void mutex::on_timer(const call_ptr& which) {
     if (which->finished) {
         return;
     }
-    if (env_.time.now() >= which->limit()) {
+    if (env_.time.now() >= limit(*which)) {
         give_up(which);
-    } else if (which->trying) {
-        env_.time.arm(which->alarm, which->limit());
+    } else if (which->trying || (which->in_line && which->where->line.front() != which)) {
+        arm_for_end(which);
     } else if (!which->in_line) {
         attempt(which);
-    } else if (which->where->line.front() == which) {
-        env_.time.arm(which->alarm, which->limit());
-        advance(which->where);
     } else {
-        env_.time.arm(which->alarm, which->limit());
+        arm_for_end(which);
+        advance(which->where);
     }
 }
 
 /// The call's time is over, or trying again is of no use.
 void mutex::give_up(const call_ptr& which) {
+    if (which->trying && batcher_.cancel(which->ticket)) {
+        --which->unanswered;
+        which->trying = false;
+    }
+    const bool held = known_held(*which);
     auto outcome = std::move(which->last);
-    if (which->stood_off && outcome.error != condition::invalid_argument) {
+    auto failures = which->failures;
+    if (which->in_line && which->where->line.front() != which && !which->stood_off) {
+        // It was not its turn: what the store said to the first of the line counts.
+        const auto& first = *which->where->line.front();
+        outcome.holders = first.last.holders;
+        outcome.error = first.last.error;
+        outcome.detail = first.last.detail;
+        failures = first.failures;
+    }
+    const bool trouble = failures > 0 && outcome.error != errc::timed_out;
+    if (outcome.error == condition::invalid_argument) {
+        // Nobody's having the key explains that.
+    } else if (held && !trouble) {
         outcome.error.clear();
     } else if (which->may_hold || which->trying) {
         outcome.error = errc::outcome_unknown;
+    } else if (outcome.error == condition::outcome_unknown) {
+        outcome.error = errc::timed_out;  // in doubt is another's try
     } else if (!outcome.error && !outcome.done && !outcome.blocked) {
-        // It stood in the local line all the time, or was never sent.
-        const bool behind_our_own =
-            which->in_line && (which->where->current || which->where->line.front() != which);
-        outcome.error = behind_our_own ? std::error_code{} : make_error_code(errc::timed_out);
+        outcome.error = errc::timed_out;
     }
     if (!outcome.error) {
         ++counters_.busy;
@@ -397,19 +455,27 @@ void mutex::finish(const call_ptr& which, mutex_outcome outcome) {
         --which->unanswered;
         which->trying = false;
     }
-    if (!outcome.lease && (which->may_hold || which->unanswered > 0)) {
+    const bool own_grant = outcome.lease && outcome.lease->holder == which->holder;
+    if (!own_grant && (which->may_hold || which->unanswered > 0)) {
         settle_doubt(which);
     }
     const auto where = which->where;
+    --where->calls;
+    const bool was_first = which->in_line && where->line.front() == which;
     if (which->in_line) {
         where->line.remove(which);
         which->in_line = false;
+    }
+    if (was_first && which->stood_off && !where->line.empty()) {
+        where->line.front()->stood_off = true;
     }
     env_.exec.post([which, told = std::make_shared<mutex_outcome>(std::move(outcome))] {
         auto done = std::move(which->done);
         done(std::move(*told));
     });
-    advance(where);
+    if (was_first || where->line.empty()) {
+        advance(where);
+    }
 }
 
 void mutex::settle_doubt(const call_ptr& which) {
@@ -480,7 +546,9 @@ void mutex::release(const lease_ptr& lease, release_completion done) {
         return;
     }
     if (!lease->held(now) || !lease->end_by_release()) {
-        // Lost or given back before. A loss that the watchdog has not come to yet is its to tell.
+        if (!lease->released()) {
+            watchdog_.lose(lease, errc::lease_expired);  // if it has not come to that yet: no renewal leaves any more
+        }
         done({});
         return;
     }
@@ -590,11 +658,13 @@ void mutex::adopted(const lease_ptr& lease, instant sent) {
     watchdog_.guard(lease, sent);
 }
 
-void mutex::give_away(const lease_ptr& lease) {
-    if (lease->end_by_release()) {
-        watchdog_.forget(*lease);
-        lost(lease);
+bool mutex::give_away(const lease_ptr& lease) {
+    if (!lease->end_by_release()) {
+        return false;
     }
+    watchdog_.forget(*lease);
+    lost(lease);
+    return true;
 }
 
 void mutex::close() {

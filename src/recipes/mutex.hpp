@@ -93,13 +93,15 @@ class mutex {
     /// Begins to guard a lease that came by adoption, by a request sent at `sent`.
     void adopted(const lease_ptr& lease, core::instant sent);
 
-    /// Ends a lease here without ending it in the store: another process has it from now on.
-    void give_away(const lease_ptr& lease);
+    /// Ends a lease here without ending it in the store: another process has it from now on. False: it was not held.
+    [[nodiscard]] bool give_away(const lease_ptr& lease);
 
     /// Cancels every call.
     void close();
 
     [[nodiscard]] const mutex_counters& counters() const noexcept { return counters_; }
+    /// Keys that are held, waited for or being given back here.
+    [[nodiscard]] std::size_t known_keys() const noexcept { return places_.size(); }
 
   private:
     struct place;  // what this process knows of one key
@@ -114,6 +116,10 @@ class mutex {
     void granted(const call_ptr& which, const core::reply& heard);
     void stood_off(const call_ptr& which, const core::reply& heard);
     void failed(const call_ptr& which, const core::reply& heard);
+    [[nodiscard]] bool known_held(const call& which) const;
+    [[nodiscard]] core::instant limit(const call& which) const;
+    void arm_for_end(const call_ptr& which);
+    void end_overdue(const place_ptr& where);
     void wait_for_wake(const call_ptr& which, core::nanoseconds at_most);
     void retry_in(const call_ptr& which, core::nanoseconds pause);
     void on_timer(const call_ptr& which);
@@ -136,6 +142,7 @@ class mutex {
     core::undo& undo_;
     std::unordered_map<std::string, place_ptr> places_;
     std::list<std::weak_ptr<call>> calls_;
+    std::size_t tidy_calls_at_ = 64;
     mutex_counters counters_;
     std::uint64_t random_ = 0;
     bool closed_ = false;

@@ -1,0 +1,793 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mutex on virtual time, with the memory store behind a line that loses, delays, repeats and
+// refuses. Whatever happens, at most one holder; and when all is over, nothing is held and nothing
+// is remembered.
+
+#include "recipes/mutex.hpp"
+
+#include "core/deadline.hpp"
+#include "store/memory/memory_store.hpp"
+#include "support/faulty_store.hpp"
+#include "support/verbs.hpp"
+#include "support/virtual_environment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dibs::recipes {
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace dibs::testing;
+using core::nanoseconds;
+
+mutex_terms terms_of(nanoseconds wait = 0s, nanoseconds ttl = 6s, nanoseconds timeout = 5s) {
+    mutex_terms terms;
+    terms.lease.ttl = ttl;
+    terms.lease.renew_every = ttl / 3;
+    terms.wait = wait;
+    terms.timeout = timeout;
+    return terms;
+}
+
+/// One process: a client without threads.
+class process {
+  public:
+    process(virtual_environment& in, const std::string& space)
+        : world{in},
+          line{in.view(),
+               store::make_memory_store(
+                   in.view(),
+                   {.name = space, .who = {}, .clock = in.store_clock().reader()})},
+          batches{in.view(), line},
+          doubts{in.view(), batches},
+          dog{in.view(),
+              batches,
+              doubts,
+              {.lost = [this](const lease_ptr& lease) { keys.lost(lease); }, .renewal_failed = {}}},
+          keys{in.view(), line, batches, dog, doubts} {}
+
+    struct ended {
+        mutex::call_ptr call;
+        std::optional<mutex_outcome> outcome;
+        core::instant when{};
+        std::size_t times = 0;
+        [[nodiscard]] lease_ptr lease() const { return outcome ? outcome->lease : nullptr; }
+        [[nodiscard]] bool busy() const { return outcome && !outcome->lease && !outcome->error; }
+    };
+    using ended_ptr = std::shared_ptr<ended>;
+
+    ended_ptr acquire(mutex_terms terms = terms_of(), const std::string& key = "k") {
+        auto told = std::make_shared<ended>();
+        told->call = keys.acquire(key, terms, [this, told](mutex_outcome outcome) {
+            ++told->times;
+            told->when = world.now();
+            told->outcome = std::move(outcome);
+        });
+        return told;
+    }
+    lease_ptr take(mutex_terms terms = terms_of(), const std::string& key = "k") {
+        const auto told = acquire(terms, key);
+        world.run_until([&] { return told->outcome.has_value(); }, 1min);
+        return told->lease();
+    }
+    std::optional<release_reply> release(const lease_ptr& lease) {
+        std::optional<release_reply> told;
+        keys.release(lease, [&](release_reply heard) { told = std::move(heard); });
+        world.run_until([&] { return told.has_value(); }, 1min);
+        return told;
+    }
+    /// As the store sees it, past all faults.
+    [[nodiscard]] std::vector<core::holder_info> holders(const std::string& key = "k") {
+        std::vector<core::holder_info> found;
+        bool told = false;
+        line.list(key, "", 1, [&](core::page page) {
+            told = true;
+            if (!page.records.empty() && page.records[0].key == key) {
+                found = page.records[0].holders;
+            }
+        });
+        world.run_until([&] { return told; }, 1s);
+        return found;
+    }
+
+    virtual_environment& world;
+    faulty_store line;
+    core::batcher batches;
+    core::undo doubts;
+    core::watchdog dog;
+    mutex keys;
+};
+
+class Mutex : public ::testing::Test {
+  protected:
+    // A name of its own per test: spaces are shared by all who open them.
+    std::string space = [] {
+        static std::atomic<int> last{0};
+        return "mutex-test-" + std::to_string(++last);
+    }();
+    virtual_environment world;
+    process here{world, space};
+    process there{world, space};
+};
+
+}  // namespace
+
+// --- one try
+// ------------------------------------------------------------------------------------------------------
+
+TEST_F(Mutex, AFreeKeyIsGrantedInOneRoundTrip) {
+    const auto told = here.acquire();
+    EXPECT_FALSE(told->outcome) << "never inside the call";
+    world.run_ready();
+    ASSERT_TRUE(told->lease());
+    EXPECT_EQ(here.line.seen.size(), 1U);
+    EXPECT_TRUE(told->lease()->held(world.now()));
+    EXPECT_EQ(told->lease()->deadline(), core::local_deadline(world.now(), 6s));
+    EXPECT_EQ(here.keys.counters().granted, 1U);
+}
+
+TEST_F(Mutex, BusyIsNoErrorAndNamesTheHolder) {
+    const auto lease = there.take();
+    ASSERT_TRUE(lease);
+    const auto told = here.acquire();
+    world.run_ready();
+    ASSERT_TRUE(told->busy());
+    ASSERT_EQ(told->outcome->holders.size(), 1U);
+    EXPECT_EQ(told->outcome->holders[0].fences.first, lease->fence());
+    EXPECT_EQ(here.keys.counters().busy, 1U);
+    EXPECT_EQ(here.line.seen.size(), 1U) << "one try";
+}
+
+TEST_F(Mutex, TroubleIsAnErrorAndNeverBusy) {
+    here.line.plan = [](std::size_t, const auto&) { return fault::refuse; };
+    const auto begun = world.now();
+    const auto refused = here.acquire();
+    world.advance(6s);
+    ASSERT_TRUE(refused->outcome);
+    EXPECT_FALSE(refused->lease());
+    EXPECT_EQ(refused->outcome->error, condition::retryable);
+    EXPECT_LE(refused->when - begun, 5s + 20ms);
+    EXPECT_GE(here.line.seen.size(), 3U) << "tried again until its time-out";
+
+    here.line.plan = [](std::size_t, const auto&) { return fault::lose_request; };
+    const auto hung = here.acquire(terms_of(), "other");
+    const auto since = world.now();
+    world.advance(6s);
+    ASSERT_TRUE(hung->outcome);
+    EXPECT_EQ(hung->outcome->error, condition::outcome_unknown);
+    EXPECT_LE(hung->when - since, 5s + 20ms);
+    EXPECT_EQ(here.keys.counters().busy, 0U);
+}
+
+TEST_F(Mutex, AShortTroubleIsLivedThrough) {
+    here.line.plan = [](std::size_t number, const auto&) {
+        return number < 4 ? fault::refuse : fault::none;
+    };
+    EXPECT_TRUE(here.take());
+}
+
+TEST_F(Mutex, AGrantWhoseAnswerWasLostIsFoundWithTheSameFence) {
+    std::optional<core::holder_id> first_holder;
+    here.line.plan = [&](std::size_t number, const faulty_store::seen_batch& batch) {
+        const auto* const asked = std::get_if<core::acquire>(&batch.entries[0].what);
+        if (number == 1) {
+            first_holder = asked->holder;
+            return fault::doubt;
+        }
+        EXPECT_TRUE(asked == nullptr || asked->holder == *first_holder)
+            << "a retry is made by the same holder id";
+        return fault::none;
+    };
+    const auto lease = here.take();
+    ASSERT_TRUE(lease);
+    EXPECT_EQ(here.line.seen.size(), 2U);
+    const auto holders = there.holders();
+    ASSERT_EQ(holders.size(), 1U);
+    EXPECT_EQ(holders[0].fences.first, lease->fence());
+    EXPECT_EQ(holders[0].held_for,
+              core::microseconds(std::chrono::duration_cast<core::microseconds>(
+                  here.line.seen[1].when - here.line.seen[0].when)))
+        << "the grant of the first try, not another one";
+    world.advance(20s);
+    EXPECT_TRUE(lease->held(world.now())) << "no doubt is left that would release it";
+    EXPECT_EQ(here.doubts.open(), 0U);
+}
+
+TEST_F(Mutex, ALateAnswerOfAnEarlierTryDoesNotDisturbTheLease) {
+    here.line.delay = 1500ms;  // longer than a sixth of the ttl
+    here.line.plan = [](std::size_t number, const auto&) {
+        return number == 1 ? fault::delay_answer : fault::none;
+    };
+    const auto lease = here.take();
+    ASSERT_TRUE(lease);
+    world.advance(30s);
+    EXPECT_TRUE(lease->held(world.now()));
+    EXPECT_EQ(here.line.count<core::release>(), 0U);
+}
+
+TEST_F(Mutex, TheLateGrantOfAnAbandonedAcquireIsReleased) {
+    here.line.delay = 3s;
+    here.line.plan = [](std::size_t number, const auto&) {
+        return number == 1 ? fault::delay_answer : fault::none;
+    };
+    const auto told = here.acquire(terms_of(0s, 60s, 2s));
+    world.advance(2500ms);
+    ASSERT_TRUE(told->outcome);
+    EXPECT_EQ(told->outcome->error, condition::outcome_unknown);
+    world.advance(2s);
+    EXPECT_TRUE(there.holders().empty());
+    EXPECT_EQ(here.doubts.undone(), 1U);
+    EXPECT_EQ(here.doubts.open(), 0U);
+    EXPECT_TRUE(there.take());
+}
+
+TEST_F(Mutex, AGrantAfterItsOwnDeadlineIsNotUsed) {
+    auto terms = terms_of(0s, 600ms, 5s);
+    here.line.delay = 700ms;
+    here.line.plan = [](std::size_t number, const auto&) {
+        return number == 1 ? fault::delay_answer : fault::none;
+    };
+    const auto told = here.acquire(terms);
+    world.advance(2s);
+    ASSERT_TRUE(told->lease()) << "tried again";
+    EXPECT_TRUE(told->lease()->held(world.now()));
+}
+
+TEST_F(Mutex, ARepeatedMessageGrantsOnce) {
+    here.line.plan = [](std::size_t, const auto&) { return fault::repeat; };
+    const auto lease = here.take();
+    ASSERT_TRUE(lease);
+    EXPECT_EQ(there.holders().size(), 1U);
+    EXPECT_FALSE(there.take());
+}
+
+// --- waiting
+// ---------------------------------------------------------------------------------------------------------
+
+TEST_F(Mutex, AWaiterIsWokenByTheRelease) {
+    const auto lease = there.take();
+    const auto told = here.acquire(terms_of(1min));
+    world.advance(1100ms);
+    EXPECT_FALSE(told->outcome);
+    EXPECT_EQ(here.line.watches, 1U);
+    const auto tries = here.line.count<core::acquire>();
+    const auto when = world.now();
+    ASSERT_TRUE(there.release(lease)->released);
+    world.run_ready();
+    ASSERT_TRUE(told->lease());
+    EXPECT_EQ(told->when, when) << "by the wake-up, not by a timer";
+    EXPECT_EQ(here.line.count<core::acquire>(), tries + 1);
+    EXPECT_GT(told->lease()->fence(), lease->fence());
+}
+
+TEST_F(Mutex, AWaiterDoesNotPoll) {
+    const auto lease = there.take();
+    const auto told = here.acquire(terms_of(1min));
+    world.advance(30s);
+    EXPECT_LE(here.line.count<core::acquire>(), 40U) << "a net of seconds, not of milliseconds";
+    EXPECT_FALSE(told->outcome);
+}
+
+TEST_F(Mutex, AWaiterHasTheKeySoonAfterAnExpiryThatNobodyTells) {
+    auto terms = terms_of();
+    terms.lease.renew_every = 0s;
+    const auto begun = world.now();
+    ASSERT_TRUE(there.take(terms));
+    there.line.plan = [](std::size_t, const auto&) { return fault::lose_request; };
+    const auto told = here.acquire(terms_of(1min));
+    world.advance(6s + 100ms);
+    ASSERT_TRUE(told->lease());
+    EXPECT_GE(told->when, begun + 6s);
+}
+
+TEST_F(Mutex, TheWaitIsOverAtExactlyItsTimeWhateverTheCalendarSays) {
+    const auto lease = there.take();
+    const auto begun = world.now();
+    const auto told = here.acquire(terms_of(3s));
+    world.advance(1s);
+    world.store_clock().step_wall(std::chrono::hours{24});
+    world.advance(1s);
+    world.store_clock().step_wall(-std::chrono::hours{48});
+    world.advance(1s - 1ns);
+    EXPECT_FALSE(told->outcome);
+    world.advance(1ns);
+    ASSERT_TRUE(told->busy());
+    EXPECT_EQ(told->when, begun + 3s);
+    EXPECT_FALSE(told->outcome->holders.empty());
+}
+
+TEST_F(Mutex, TheWaitBehindACallerOfTheSameProcessIsOverInTimeToo) {
+    const auto lease = here.take();
+    const auto begun = world.now();
+    const auto shorter = here.acquire(terms_of(1s));
+    const auto longer = here.acquire(terms_of(2s));
+    world.advance(10s);
+    ASSERT_TRUE(shorter->busy());
+    EXPECT_EQ(shorter->when, begun + 1s);
+    ASSERT_TRUE(longer->busy());
+    EXPECT_EQ(longer->when, begun + 2s);
+}
+
+TEST_F(Mutex, TheSecondOfALineIsOverInTimeToo) {
+    const auto lease = there.take();
+    const auto begun = world.now();
+    const auto first = here.acquire(terms_of(20s));
+    const auto second = here.acquire(terms_of(1s));
+    world.advance(10s);
+    ASSERT_TRUE(second->busy());
+    EXPECT_EQ(second->when, begun + 1s);
+    EXPECT_FALSE(first->outcome);
+}
+
+TEST_F(Mutex, TroubleIsNotBusyForThoseBehindEither) {
+    here.line.plan = [](std::size_t, const auto&) { return fault::refuse; };
+    const auto first = here.acquire(terms_of(10s));
+    const auto second = here.acquire(terms_of(1s, 6s, 2s));
+    world.advance(20s);
+    ASSERT_TRUE(first->outcome);
+    EXPECT_TRUE(first->outcome->error);
+    ASSERT_TRUE(second->outcome);
+    EXPECT_EQ(second->outcome->error, condition::retryable)
+        << "nobody ever said that the key is held";
+}
+
+TEST_F(Mutex, AStoreThatDiesDuringTheWaitIsToldAsTrouble) {
+    const auto lease = there.take();
+    const auto told = here.acquire(terms_of(30s));
+    world.advance(5s);
+    here.line.plan = [](std::size_t, const auto&) { return fault::refuse; };
+    world.advance(40s);
+    ASSERT_TRUE(told->outcome);
+    EXPECT_EQ(told->outcome->error, condition::retryable);
+}
+
+TEST_F(Mutex, ALostWakeUpCostsTimeAlone) {
+    const auto lease = there.take(terms_of(0s, 60s));
+    const auto told = here.acquire(terms_of(1min));
+    world.advance(1s);
+    // The release is executed while the waiter's own tries get lost.
+    here.line.plan = [](std::size_t, const auto&) { return fault::refuse; };
+    ASSERT_TRUE(there.release(lease)->released);
+    world.advance(100ms);
+    EXPECT_FALSE(told->outcome);
+    here.line.plan = nullptr;
+    world.advance(4s);
+    EXPECT_TRUE(told->lease());
+}
+
+TEST_F(Mutex, NewcomersInALineCauseNoTriesOfTheirOwn) {
+    const auto lease = there.take();
+    const auto first = here.acquire(terms_of(1min));
+    world.advance(100ms);
+    const auto tries = here.line.count<core::acquire>();
+    std::vector<process::ended_ptr> others;
+    for (int number = 0; number < 50; ++number) {
+        others.push_back(here.acquire(terms_of(1min)));
+        world.advance(1ms);
+    }
+    EXPECT_LE(here.line.count<core::acquire>(), tries + 1)
+        << "one of the process goes to the store";
+}
+
+// --- handing on
+// -----------------------------------------------------------------------------------------------------
+
+TEST_F(Mutex, CallersOfOneProcessAreServedInTheirOrderWithGrowingFences) {
+    auto terms = terms_of(10min);
+    std::vector<process::ended_ptr> line;
+    for (int number = 0; number < 20; ++number) {
+        line.push_back(here.acquire(terms));
+    }
+    core::fence_number last = 0;
+    for (auto& told : line) {
+        world.run_until([&] { return told->outcome.has_value(); }, 1min);
+        ASSERT_TRUE(told->lease());
+        EXPECT_GT(told->lease()->fence(), last);
+        last = told->lease()->fence();
+        ASSERT_TRUE(here.release(told->lease())->released);
+    }
+    EXPECT_GE(here.keys.counters().handed_on, 18U);
+    EXPECT_LE(here.line.count<core::acquire>(), 2U);
+    world.advance(1min);
+    EXPECT_TRUE(there.holders().empty());
+}
+
+TEST_F(Mutex, AProcessPassesALeaseOnAtMost64Times) {
+    auto terms = terms_of(10min);
+    std::vector<process::ended_ptr> line;
+    for (int number = 0; number < 150; ++number) {
+        line.push_back(here.acquire(terms));
+    }
+    world.run_ready();
+    const auto outside = there.acquire(terms);
+    int served_before = 0;
+    for (auto& told : line) {
+        world.run_until([&] { return told->outcome.has_value() || outside->outcome.has_value(); },
+                        1min);
+        if (!told->outcome) {
+            break;
+        }
+        ++served_before;
+        here.release(told->lease());
+        world.run_ready();
+    }
+    EXPECT_LE(served_before, 65);
+    EXPECT_GE(served_before, 60);
+    ASSERT_TRUE(world.run_until([&] { return outside->lease() != nullptr; }, 1s))
+        << "then it is the other's turn";
+}
+
+TEST_F(Mutex, IsNotHandedOnWithARenewalInDoubt) {
+    const auto first = here.acquire(terms_of(10min));
+    const auto second = here.acquire(terms_of(10min));
+    world.run_ready();
+    ASSERT_TRUE(first->lease());
+    here.line.plan = [](std::size_t, const faulty_store::seen_batch& batch) {
+        return batch.which == core::lane::renewals ? fault::lose_request : fault::none;
+    };
+    ASSERT_TRUE(world.run_until([&] { return here.line.count<core::renew>() > 0; }, 10s));
+    here.release(first->lease());
+    world.run_ready();
+    EXPECT_EQ(here.keys.counters().handed_on, 0U);
+    ASSERT_TRUE(world.run_until([&] { return second->lease() != nullptr; }, 5s));
+    EXPECT_GE(here.line.count<core::release>(), 1U);
+}
+
+TEST_F(Mutex, IsNotHandedOnWithARenewalGivenUpAsUnknown) {
+    const auto first = here.acquire(terms_of(10min));
+    const auto second = here.acquire(terms_of(10min));
+    world.run_ready();
+    ASSERT_TRUE(first->lease());
+    here.line.plan = [](std::size_t, const faulty_store::seen_batch& batch) {
+        return batch.which == core::lane::renewals ? fault::lose_request : fault::none;
+    };
+    ASSERT_TRUE(world.run_until([&] { return here.line.count<core::renew>() > 0; }, 10s));
+    world.advance(1s + 6ms);  // its patience is over; the next try is not due yet
+    ASSERT_EQ(here.line.count<core::renew>(), 1U);
+    here.release(first->lease());
+    EXPECT_EQ(here.keys.counters().handed_on, 0U);
+}
+
+TEST_F(Mutex, IsNotHandedOnWithLessThanHalfATtlLeft) {
+    auto unrenewed = terms_of(10min, 10s);
+    unrenewed.lease.renew_every = 0s;
+    const auto first = here.acquire(unrenewed);
+    const auto second = here.acquire(unrenewed);
+    world.run_ready();
+    ASSERT_TRUE(first->lease());
+    world.advance(6s);
+    here.release(first->lease());
+    world.run_ready();
+    EXPECT_EQ(here.keys.counters().handed_on, 0U);
+    ASSERT_TRUE(second->lease()) << "it has a grant of its own";
+    EXPECT_GE(second->lease()->deadline() - world.now(), 9s);
+}
+
+TEST_F(Mutex, AShorterTtlOfTheNextCallerHoldsFromItsFirstRenewal) {
+    // The store learns of the shorter ttl by the first renewal. If that one's answer is lost, the
+    // lease must not be believed to last as long as the first caller's would have.
+    const auto first = here.acquire(terms_of(10min, 60s));
+    const auto second = here.acquire(terms_of(10min, 6s));
+    world.run_ready();
+    ASSERT_TRUE(first->lease());
+    here.release(first->lease());
+    world.run_ready();
+    ASSERT_TRUE(second->lease());
+    ASSERT_EQ(here.keys.counters().handed_on, 1U);
+    bool first_renewal = true;
+    here.line.plan = [&](std::size_t, const faulty_store::seen_batch& batch) {
+        if (batch.which != core::lane::renewals) {
+            return fault::none;
+        }
+        return std::exchange(first_renewal, false) ? fault::lose_answer : fault::lose_request;
+    };
+    for (int step = 0; step < 700; ++step) {
+        world.advance(100ms);
+        if (second->lease()->held(world.now())) {
+            ASSERT_EQ(there.holders().size(), 1U) << "held here, free in the store";
+        }
+    }
+}
+
+TEST_F(Mutex, TheExHolderStandsAsideWhenOthersWait) {
+    const auto lease = here.take();
+    const auto other = there.acquire(terms_of(1min));
+    world.advance(100ms);
+    here.release(lease);
+    // At once again, as a loop would.
+    const auto greedy = here.acquire();
+    world.advance(1s);
+    EXPECT_TRUE(other->lease()) << "a woken waiter comes first";
+    EXPECT_TRUE(greedy->busy());
+}
+
+TEST_F(Mutex, TwoProcessesTakeTurns) {
+    std::vector<int> order;
+    core::fence_number last = 0;
+    std::unique_ptr<core::timer> work_over;
+    std::function<void(process&, int)> work = [&](process& who, int name) {
+        who.keys.acquire("k", terms_of(10min), [&, name](const mutex_outcome& outcome) {
+            ASSERT_TRUE(outcome.lease) << outcome.error.message();
+            EXPECT_GT(outcome.lease->fence(), last);
+            last = outcome.lease->fence();
+            order.push_back(name);
+            if (order.size() < 60) {
+                work_over = std::make_unique<core::timer>([&, name, lease = outcome.lease] {
+                    who.keys.release(lease, [&, name](const release_reply&) {
+                        world.view().exec.post([&, name] { work(who, name); });
+                    });
+                });
+                world.time().arm(*work_over, world.now() + 10ms);
+            }
+        });
+    };
+    work(here, 1);
+    work(there, 2);
+    world.advance(1min);
+    ASSERT_EQ(order.size(), 60U);
+    const auto ours = std::count(order.begin(), order.end(), 1);
+    EXPECT_GE(ours, 20);
+    EXPECT_LE(ours, 40);
+}
+
+// --- giving back
+// ----------------------------------------------------------------------------------------------------
+
+TEST_F(Mutex, AReleaseIsToldOnceAndForAll) {
+    const auto lease = here.take();
+    EXPECT_TRUE(here.release(lease)->released);
+    const auto again = here.release(lease);
+    EXPECT_FALSE(again->released);
+    EXPECT_FALSE(again->error);
+    EXPECT_EQ(here.line.count<core::release>(), 1U);
+    world.advance(1min);
+    EXPECT_EQ(here.line.count<core::renew>(), 0U) << "no renewal after the release";
+}
+
+TEST_F(Mutex, AReleaseInDoubtIsCarriedOnInTheBackground) {
+    const auto lease = here.take(terms_of(0s, 60s));
+    std::size_t lost = 0;
+    here.line.plan = [&](std::size_t, const auto&) {
+        return lost++ < 2 ? fault::lose_request : fault::none;
+    };
+    const auto told = here.release(lease);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->error, condition::outcome_unknown);
+    world.advance(20s);
+    EXPECT_TRUE(there.holders().empty());
+}
+
+TEST_F(Mutex, AReleaseOfALostLeaseFindsItNotHeld) {
+    auto terms = terms_of();
+    terms.lease.renew_every = 0s;
+    const auto lease = here.take(terms);
+    world.sleep_through(10s);
+    const auto told = here.release(lease);
+    EXPECT_FALSE(told->released);
+    EXPECT_FALSE(told->error);
+    EXPECT_TRUE(lease->lost_reason());
+}
+
+// --- cancelling
+// -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Runs at most `steps` tasks and timers. False: there were fewer.
+bool run_steps(virtual_environment& world, std::size_t steps, core::instant end) {
+    for (std::size_t step = 0; step < steps; ++step) {
+        std::size_t looks = 0;
+        // The condition is asked before each task or timer: true at the second asking means one was
+        // run.
+        if (!world.run_until([&] { return ++looks > 1; }, end - world.now()) ||
+            world.now() >= end) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+// Cancel after 0, 1, 2, ... steps, until a run is over before the cancel.
+TEST_F(Mutex, CancelAtAnyStepLeavesNothingHeld) {
+    for (const auto wait : {nanoseconds{0s}, nanoseconds{20s}}) {
+        for (const bool held_at_first : {false, true}) {
+            bool untouched = false;
+            std::size_t steps = 0;
+            for (; !untouched && steps < 400; ++steps) {
+                virtual_environment other_world{steps + 1};
+                process one{other_world, space + "-c" + std::to_string(steps)};
+                process two{other_world, space + "-c" + std::to_string(steps)};
+                if (held_at_first) {
+                    auto short_terms = terms_of(0s, 2s);
+                    short_terms.lease.renew_every = 0s;
+                    ASSERT_TRUE(two.take(short_terms));
+                }
+                const auto told = one.acquire(terms_of(wait));
+                const auto end = other_world.now() + 15s;
+                untouched = !run_steps(other_world, steps, end) || told->outcome.has_value();
+                one.keys.cancel(told->call);
+                other_world.run_ready();
+                ASSERT_EQ(told->times, 1U) << "told once, at once, at step " << steps;
+                if (told->lease()) {
+                    one.release(told->lease());  // the grant was on its way to the caller
+                } else if (!untouched) {
+                    const bool was_on_its_way = wait == 0s && told->busy();
+                    ASSERT_TRUE(was_on_its_way ||
+                                told->outcome->error == make_error_code(errc::cancelled))
+                        << "step " << steps;
+                }
+                other_world.advance(3s);
+                ASSERT_TRUE(two.holders().empty()) << "cancelled after " << steps << " steps";
+                ASSERT_EQ(one.doubts.open(), 0U) << "step " << steps;
+                ASSERT_TRUE(two.take());
+            }
+            ASSERT_TRUE(untouched) << "the loop never came to a run that needed no cancel";
+            EXPECT_GT(steps, 2U);
+        }
+    }
+}
+
+// --- faults
+// ---------------------------------------------------------------------------------------------------------
+
+// Fail operation 1, then 2, ..., once and from then on, until a run is untouched. Nobody holds
+// together, fences rise, and after the faults everything is free again.
+TEST_F(Mutex, FaultsAtAnyOperationNeverMakeTwoHolders) {
+    const fault kinds[] = {fault::refuse,
+                           fault::lose_request,
+                           fault::lose_answer,
+                           fault::doubt,
+                           fault::delay_request,
+                           fault::delay_answer,
+                           fault::repeat};
+    for (const auto kind : kinds) {
+        for (const bool from_then_on : {false, true}) {
+            bool touched = true;
+            for (std::size_t failing = 1; touched && failing < 100; ++failing) {
+                SCOPED_TRACE("fault " + std::to_string(static_cast<int>(kind)) + " at operation " +
+                             std::to_string(failing) + (from_then_on ? " and all after it" : ""));
+                touched = false;
+                bool healed = false;
+                virtual_environment other_world{failing};
+                const auto name = space + "-f" + std::to_string(failing);
+                process one{other_world, name};
+                process two{other_world, name};
+                std::size_t operation = 0;
+                const auto plan = [&](std::size_t, const auto&) {
+                    ++operation;
+                    const bool hit =
+                        !healed && (from_then_on ? operation >= failing : operation == failing);
+                    touched = touched || hit;
+                    return hit ? kind : fault::none;
+                };
+                one.line.plan = plan;
+                two.line.plan = plan;
+                one.line.delay = two.line.delay = 1700ms;
+
+                core::fence_number last = 0;
+                std::vector<lease_ptr> leases;
+                const auto at_most_one = [&] {
+                    std::size_t held = 0;
+                    for (const auto& lease : leases) {
+                        held += lease->held(other_world.now()) ? 1 : 0;
+                    }
+                    return held <= 1;
+                };
+                std::vector<process::ended_ptr> calls;
+                for (auto* const who : {&one, &two, &one, &two, &one}) {
+                    calls.push_back(who->acquire(terms_of(8s, 3s, 2s)));
+                }
+                std::vector<bool> seen(calls.size());
+                const process* owners[] = {&one, &two, &one, &two, &one};
+                for (int tick = 0; tick < 200; ++tick) {
+                    other_world.advance(50ms);
+                    for (std::size_t at = 0; at < calls.size(); ++at) {
+                        if (!seen[at] && calls[at]->outcome) {
+                            seen[at] = true;
+                            if (const auto lease = calls[at]->lease()) {
+                                EXPECT_GT(lease->fence(), last);
+                                last = lease->fence();
+                                leases.push_back(lease);
+                            }
+                        }
+                    }
+                    ASSERT_TRUE(at_most_one());
+                    if (tick % 20 == 19 && !leases.empty()) {
+                        auto* const owner = const_cast<process*>(owners[std::distance(
+                            calls.begin(),
+                            std::find_if(calls.begin(), calls.end(), [&](const auto& call) {
+                                return call->lease() == leases.back();
+                            }))]);
+                        owner->keys.release(leases.back(), [](const release_reply&) {});
+                    }
+                }
+                for (const auto& call : calls) {
+                    ASSERT_EQ(call->times, 1U) << "each call ends, once";
+                }
+                healed = true;
+                for (std::size_t at = 0; at < calls.size(); ++at) {
+                    if (calls[at]->lease()) {
+                        const_cast<process*>(owners[at])
+                            ->keys.release(calls[at]->lease(), [](const release_reply&) {});
+                    }
+                }
+                other_world.advance(10s);
+                ASSERT_TRUE(one.holders().empty());
+                ASSERT_EQ(one.doubts.open() + two.doubts.open(), 0U);
+                const auto after = one.take();
+                ASSERT_TRUE(after);
+                EXPECT_GT(after->fence(), last);
+            }
+            ASSERT_FALSE(touched) << "the loop never came to an untouched run";
+        }
+    }
+}
+
+// --- the end
+// --------------------------------------------------------------------------------------------------------
+
+TEST_F(Mutex, CloseEndsEveryCall) {
+    const auto lease = there.take();
+    std::vector<process::ended_ptr> calls;
+    for (int number = 0; number < 3; ++number) {
+        calls.push_back(here.acquire(terms_of(1min)));
+    }
+    calls.push_back(here.acquire());
+    here.keys.close();
+    calls.push_back(here.acquire());
+    EXPECT_FALSE(calls.back()->outcome);
+    world.run_ready();
+    for (const auto& call : calls) {
+        ASSERT_EQ(call->times, 1U);
+        EXPECT_EQ(call->outcome->error, make_error_code(errc::closed));
+    }
+    world.advance(1min);
+    EXPECT_EQ(here.doubts.open(), 0U);
+}
+
+TEST_F(Mutex, DoesNotRememberKeysThatItIsDoneWith) {
+    const auto armed = world.time().armed();
+    for (int number = 0; number < 2'000; ++number) {
+        const auto key = "job-" + std::to_string(number);
+        const auto lease = here.take(terms_of(), key);
+        ASSERT_TRUE(lease);
+        if (number % 2 == 0) {
+            const auto waiting = there.acquire(terms_of(10ms), key);
+            world.advance(11ms);
+            ASSERT_TRUE(waiting->busy());
+        }
+        here.release(lease);
+    }
+    world.advance(10s);
+    EXPECT_EQ(here.keys.known_keys(), 0U);
+    EXPECT_EQ(there.keys.known_keys(), 0U);
+    EXPECT_EQ(world.time().armed(), armed);
+}
+
+TEST_F(Mutex, ALeaseGivenAwayIsLeftAloneAndItsKeyWaitedFor) {
+    const auto lease = here.take();
+    const auto next = here.acquire(terms_of(1min));
+    world.run_ready();
+    EXPECT_TRUE(here.keys.give_away(lease));
+    EXPECT_FALSE(here.keys.give_away(lease));
+    world.advance(1s);
+    EXPECT_EQ(here.line.count<core::release>(), 0U);
+    EXPECT_FALSE(lease->held(world.now()));
+    EXPECT_FALSE(next->outcome);
+    world.advance(6s);
+    EXPECT_TRUE(next->lease()) << "it was not renewed";
+}
+
+}  // namespace dibs::recipes
