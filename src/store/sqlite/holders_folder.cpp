@@ -244,15 +244,15 @@ void holders_folder::sweep(const std::function<bool(const process_id&)>& unknown
             name.remove_suffix(wake_suffix.size());
         }
         const auto id = process_id::parse(name);
-        if (!id || *id == self_ || !unknown(*id)) {
+        if (!id || *id == self_) {
             continue;
         }
-        // A process makes its FIFO before its row, so one without a row may be on its way; one that
-        // nobody holds is not. A socket without a FIFO belongs to nobody who is still there, or to
-        // one who never acquired.
+        // A process makes its FIFO before its row, so one without a row may be on its way; one
+        // that nobody holds is not. A socket without a FIFO is its process's only if it answers.
         bool dead = false;
         const auto fifo = watch(*id, dead);
-        if (dead || (socket && !fifo && wake(*id, {}) == reach::gone)) {
+        dead = dead || (socket && !fifo && wake(*id, {}) == reach::gone);
+        if (dead && unknown(*id)) {
             remove(*id);
         }
     }

@@ -22,8 +22,8 @@ namespace dibs::store::sqlite {
 
 class listener : public std::enable_shared_from_this<listener> {
   public:
-    /// `heard` is called on the listener's thread, or within `look_out`: the key may be free;
-    /// empty: any key.
+    /// `heard` is called on the listener's thread, and may stop it: the key may be free; empty:
+    /// any key.
     listener(holders_folder& folder, std::function<void(std::string key)> heard)
         : folder_(folder), heard_(std::move(heard)) {}
 
