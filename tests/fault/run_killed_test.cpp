@@ -94,6 +94,25 @@ TEST(RunKilled, WithoutItsGuardTheWrapperCarriesOn) {
     EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
 }
 
+TEST(RunKilled, WithoutItsGuardTheWrapperStillStopsTheWholeGroup) {
+    const folder here;
+    const auto log = here.file("beats");
+    process running(dibs_on(here,
+                            {"run",
+                             "--max-runtime",
+                             "2s",
+                             "--grace",
+                             "200ms",
+                             "k",
+                             "sh",
+                             "-c",
+                             child_program() + " beat " + log + " stubborn & exec sleep 300"}));
+    ASSERT_TRUE(eventually([&] { return !read_beats(log).empty(); })) << running.err();
+    ::kill(children_named(running.id(), "dibs-guard").front(), SIGKILL);
+    EXPECT_EQ(running.wait().status, 124);
+    EXPECT_FALSE(is_running(read_beats(log).front().process));
+}
+
 TEST(RunKilled, WithoutWrapperAndGuardTheLeaseLastsNoLongerThanItsTtl) {
     const folder here;
     beating first(here, "beats", {"--ttl", "1s"}, "");

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <string>
@@ -32,6 +32,52 @@ class stuck_store {
   private:
     sqlite3* database_ = nullptr;
 };
+
+/// As an operator's hand, or a restored backup: the store knows of no grant any more.
+void forget_everything(const std::string& path) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(::sqlite3_open(path.c_str(), &database), SQLITE_OK);
+    ::sqlite3_busy_timeout(database, 5'000);
+    EXPECT_EQ(::sqlite3_exec(database, "DELETE FROM record", nullptr, nullptr, nullptr), SQLITE_OK)
+        << ::sqlite3_errmsg(database);
+    ::sqlite3_close(database);
+}
+
+TEST(RunStop, ALostLeaseStopsTheChildAtOnce) {
+    const folder here;
+    process running(dibs_on(here,
+                            {"run",
+                             "--ttl",
+                             "9s",
+                             "--status-file",
+                             "s.json",
+                             "k",
+                             "sh",
+                             "-c",
+                             "echo ready; exec sleep 300"}));
+    ASSERT_TRUE(eventually([&] { return running.out() == "ready\n"; })) << running.err();
+    const auto from = boottime_ns();
+    forget_everything(here.file("locks.db"));
+    const auto found = running.wait();
+    EXPECT_EQ(found.status, 79) << found.err;
+    EXPECT_NE(found.err.find("was lost: "), std::string::npos) << found.err;
+    // Told by the next renewal, a third of the ttl later; the deadline is far.
+    EXPECT_LT(boottime_ns() - from, 6'500'000'000);
+    EXPECT_NE(read_file(here.file("s.json")).find("\"outcome\": \"lost\""), std::string::npos);
+}
+
+TEST(RunStop, AChildThatEndsWellAfterTheLeaseWasLostUnnoticedIsNoSuccess) {
+    const folder here;
+    ASSERT_EQ(::mkfifo(here.file("gate").c_str(), 0600), 0);
+    process running(dibs_on(
+        here, {"run", "--ttl", "1h", "k", "sh", "-c", "echo ready; read x < gate; exit 0"}));
+    ASSERT_TRUE(eventually([&] { return running.out() == "ready\n"; })) << running.err();
+    forget_everything(here.file("locks.db"));
+    write_file(here.file("gate"), "go\n");
+    const auto found = running.wait();
+    EXPECT_EQ(found.status, 79) << found.err;
+    EXPECT_NE(found.err.find("before the command had ended"), std::string::npos) << found.err;
+}
 
 TEST(RunStop, AStuckStoreStopsEvenAStubbornGroupBeforeTheLeaseCanEnd) {
     const folder here;

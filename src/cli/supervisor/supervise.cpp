@@ -121,7 +121,9 @@ class supervisor {
         if (!group_.signal(0)) {
             return true;
         }
-        return killed_at_ != never && boot_now() >= killed_at_ + gone_within;
+        // What is left after KILL may be zombies that wait for a slow init to reap them.
+        return killed_at_ != never && (!group_has_member(group_.id(), ::getsid(0)) ||
+                                       boot_now() >= killed_at_ + gone_within);
     }
 
     void act() {
