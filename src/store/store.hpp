@@ -120,7 +120,8 @@ class store : public core::batch_target {
     virtual void close() = 0;
 
     /// The descriptor whose copies keep the attached grants of this store object alive: they end early when the last
-    /// copy is closed. Whoever runs a child tree under a lease passes it on. -1: this store has none.
+    /// copy is closed. Close-on-exec; whoever runs a child tree under a lease passes it on. -1: this store has none,
+    /// or none before its first acquire.
     /// Thread safety: any thread.
     [[nodiscard]] virtual int liveness_descriptor() const noexcept { return -1; }
 

@@ -216,7 +216,7 @@ class peer {
     }
 
     void inherit() {
-        const int lifeline = store::liveness_descriptor(*store_);
+        const int lifeline = store_->liveness_descriptor();
         const pid_t child = ::fork();
         if (child == 0) {
             ::fcntl(lifeline, F_SETFD, 0);

@@ -90,6 +90,7 @@ class sqlite_store final : public store {
 
     [[nodiscard]] const capabilities& caps() const noexcept override { return truths; }
     [[nodiscard]] const std::string& location() const noexcept override { return location_; }
+    [[nodiscard]] int liveness_descriptor() const noexcept override { return folder_.lifeline(); }
 
     void execute(lane which, std::vector<core::entry> batch, batch_completion done) override {
         if (closed_ || forked()) {
@@ -313,11 +314,6 @@ std::unique_ptr<store> open_sqlite_store(core::environment env,
         return nullptr;
     }
     return made;
-}
-
-int liveness_descriptor(const store& any) noexcept {
-    const auto* ours = dynamic_cast<const sqlite_store*>(&any);
-    return ours == nullptr ? -1 : ours->lifeline();
 }
 
 }  // namespace dibs::store

@@ -45,10 +45,4 @@ struct sqlite_options {
                                                        std::error_code& error,
                                                        std::string& detail);
 
-/// The descriptor whose copies keep the attached grants of this store object alive: they end when
-/// the last copy is closed. Close-on-exec; whoever runs a child tree under a lease passes it on
-/// explicitly. -1 before the first acquire, after `close`, and for stores of another kind. Thread
-/// safety: any thread.
-[[nodiscard]] int liveness_descriptor(const store& any) noexcept;
-
 }  // namespace dibs::store
