@@ -23,7 +23,7 @@ class boot_time_source final : public core::time_source {
     /// Starts the thread that runs due timers on `on`, and what `on` passes on.
     void start(serial_executor& on);
 
-    /// Ends the thread. Timers do not fire any more. Allowed on any thread, also on its own.
+    /// Ends the thread. Timers do not fire any more. Not to be called on that thread.
     void stop() noexcept;
 
     /// Wakes the thread for serial_executor::run_handed_over.

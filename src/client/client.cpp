@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dibs/client.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "client/attempt.hpp"
@@ -167,16 +168,28 @@ lease adopted(const std::shared_ptr<detail::client_core>& core,
             [&told, &taken, &terms, &parsed, core, holder, done = std::move(done), first = true](
                 core::reply heard) mutable {
                 if (!std::exchange(first, false)) {
+                    core->undo().acquire_answered(holder);
                     return;
                 }
-                const auto& given = heard.given;
+                auto& given = heard.given;
                 const auto deadline = core::local_deadline(heard.sent, terms.ttl);
                 const auto now = core->env().time.now();
-                if (given.took == core::effect::yes && given.what == core::verdict::renewed &&
-                    given.fences.contains(parsed->fence) && now < deadline) {
+                const bool ours = given.took == core::effect::yes && given.what == core::verdict::renewed;
+                if (ours && given.fences.contains(parsed->fence) && now < deadline && !core->closed()) {
                     taken = std::make_shared<core::lease_state>(
                         parsed->key, holder, parsed->fence, terms, now, deadline);
                     core->mutex().adopted(taken, heard.sent);
+                } else if (ours || given.took == core::effect::unknown) {
+                    // The text may be worthless by now, and nobody else knows the new holder id.
+                    core->undo().settle({.key = parsed->key,
+                                         .holder = holder,
+                                         .ttl = terms.ttl,
+                                         .last_sent = std::max(heard.sent, now),
+                                         .not_after = std::nullopt,
+                                         .answered = heard.final});
+                    if (core->closed()) {
+                        given = core::refused(errc::closed, "the client was closed meanwhile");
+                    }
                 }
                 told = std::move(heard);
                 done();

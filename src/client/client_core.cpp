@@ -149,6 +149,14 @@ void client_core::close() noexcept {
     if (close_called_.exchange(true)) {
         return;
     }
+    if (executor_.runs_here()) {
+        std::thread([self = shared_from_this()] { self->close_and_wait(); }).detach();
+    } else {
+        close_and_wait();
+    }
+}
+
+void client_core::close_and_wait() noexcept {
     const auto on_executor = [this](core::task work) {
         struct meeting {
             std::mutex mutex;
@@ -177,6 +185,7 @@ void client_core::close() noexcept {
         batcher_->close();
         store_->close();
     });
+    executor_.keep_everything();
     time_.stop();
     on_executor([] {});
     notices_.stop();

@@ -39,7 +39,8 @@ class client_core : public std::enable_shared_from_this<client_core> {
     client_core(const client_core&) = delete;
     client_core& operator=(const client_core&) = delete;
 
-    /// Gives back what is held, tells the handles, waits shortly for the store, and stops. Idempotent.
+    /// Gives back what is held, tells the handles, waits shortly for the store, and stops. Idempotent. Inside a
+    /// callback on the executor it does not wait: that is done behind the callback's back.
     void close() noexcept;
 
     /// Runs `start` on the executor and waits until the completion that it was given has been called. The calling
@@ -47,7 +48,11 @@ class client_core : public std::enable_shared_from_this<client_core> {
     void run(core::unique_function<void(core::task)> start);
 
     /// Runs `work` on the executor; at once when nobody else is at it.
-    void post(core::task work) { executor_.post(std::move(work)); }
+    void post(core::task work) {
+        // The work may hold the last other reference, and the executor needs itself until it is idle.
+        const auto keep = shared_from_this();
+        executor_.post(std::move(work));
+    }
 
     void log(log_level level, std::string_view text) const;
 
@@ -56,6 +61,7 @@ class client_core : public std::enable_shared_from_this<client_core> {
     }
     [[nodiscard]] store::store& store() noexcept { return *store_; }
     [[nodiscard]] core::batcher& batcher() noexcept { return *batcher_; }
+    [[nodiscard]] core::undo& undo() noexcept { return *undo_; }
     [[nodiscard]] core::watchdog& watchdog() noexcept { return *watchdog_; }
     [[nodiscard]] recipes::mutex& mutex() noexcept { return *mutex_; }
     [[nodiscard]] bool closed() const noexcept { return closed_; }
@@ -66,6 +72,7 @@ class client_core : public std::enable_shared_from_this<client_core> {
     client_core();
     void build(std::unique_ptr<store::store> store);
     void begin_close();
+    void close_and_wait() noexcept;
     [[nodiscard]] bool settled() const;
 
     serial_executor executor_;

@@ -214,12 +214,18 @@ std::string lease::hand_over(std::error_code& error) noexcept {
     detail::handed_over text;
     handle->core->run([&](core::task done) {
         // From here on it is the adopter's: neither renewed nor released by this process.
-        (void)handle->core->mutex().give_away(handle->state);
-        text = {.holder = handle->state->holder,
-                .fence = handle->state->fence(),
-                .key = handle->state->key()};
+        if (handle->core->mutex().give_away(handle->state)) {
+            text = {.holder = handle->state->holder,
+                    .fence = handle->state->fence(),
+                    .key = handle->state->key()};
+        } else {
+            error = lost_reason() ? lost_reason() : make_error_code(errc::not_held);
+        }
         done();
     });
+    if (error) {
+        return {};
+    }
     handle_.reset();
     return text.text();
 }

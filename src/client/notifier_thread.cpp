@@ -48,6 +48,7 @@ void notifier_thread::loop(const std::shared_ptr<mailbox>& box) {
         box->queue.pop_front();
         lock.unlock();
         work();
+        work = nullptr;  // what goes with it may notify, and takes the lock then
         lock.lock();
     }
 }

@@ -8,9 +8,13 @@ namespace dibs::detail {
 
 namespace {
 constexpr std::size_t tasks_for_others_max = 256;
-}
+
+/// Whether this thread runs tasks of some executor.
+thread_local bool inside_a_task = false;
+}  // namespace
 
 void serial_executor::post(core::task work) {
+    bool pass_on = false;
     {
         const std::lock_guard lock(mutex_);
         queue_.push_back(std::move(work));
@@ -18,8 +22,15 @@ void serial_executor::post(core::task work) {
             return;
         }
         running_ = true;
+        // The task of another executor may hold what ours need: clients of one memory store wake each other.
+        pass_on = inside_a_task && passes_on_;
+        handed_over_ = pass_on;
     }
-    run(tasks_for_others_max);
+    if (pass_on) {
+        hand_over_();
+    } else {
+        run(tasks_for_others_max);
+    }
 }
 
 void serial_executor::run_handed_over() {
@@ -32,30 +43,41 @@ void serial_executor::run_handed_over() {
     run(std::numeric_limits<std::size_t>::max());
 }
 
+void serial_executor::keep_everything() {
+    const std::lock_guard lock(mutex_);
+    passes_on_ = false;
+}
+
 void serial_executor::run(std::size_t at_most) {
+    runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    const bool nested = std::exchange(inside_a_task, true);
     std::vector<core::task> batch;
     std::size_t ran = 0;
     for (;;) {
         {
             const std::lock_guard lock(mutex_);
-            batch.clear();
-            if (queue_.empty()) {
-                running_ = false;
+            const bool pass_on = ran >= at_most && passes_on_;
+            if (queue_.empty() || pass_on) {
+                inside_a_task = nested;
+                runner_.store({}, std::memory_order_relaxed);
+                handed_over_ = !queue_.empty();
+                running_ = handed_over_;
+                if (handed_over_) {
+                    break;
+                }
                 if (queue_.capacity() < batch.capacity()) {
                     queue_.swap(batch);
                 }
                 return;
             }
-            if (ran >= at_most) {
-                handed_over_ = true;
-                break;
-            }
             queue_.swap(batch);
         }
         for (auto& work : batch) {
             work();
+            work = nullptr;  // while no lock is held: what goes with it may post
         }
         ran += batch.size();
+        batch.clear();
     }
     hand_over_();
 }

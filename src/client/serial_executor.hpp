@@ -3,8 +3,10 @@
 // The executor of the real client. It has no thread: whoever posts to an idle executor runs what is queued, so a lone
 // caller pays no thread hop and a store's worker delivers its answers itself.
 
+#include <atomic>
 #include <functional>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "core/environment.hpp"
@@ -14,13 +16,23 @@ namespace dibs::detail {
 class serial_executor final : public core::executor {
   public:
     /// `hand_over` wakes a thread that calls run_handed_over(): a caller that has run many tasks of others passes the
-    /// rest on, so that its own call returns.
+    /// rest on, so that its own call returns; one that is a task of another executor passes on all.
     explicit serial_executor(std::function<void()> hand_over) : hand_over_(std::move(hand_over)) {}
 
+    /// The executor must live until the call returns, also when a task lets go of what owns it.
     void post(core::task work) override;
 
     /// Runs what a busy caller has passed on; does nothing when nobody has.
     void run_handed_over();
+
+    /// From now on nothing is passed on. To be called before the thread that takes it over ends, which must call
+    /// run_handed_over() once more after this.
+    void keep_everything();
+
+    /// Whether the caller is inside a task. Thread safety: any thread.
+    [[nodiscard]] bool runs_here() const noexcept {
+        return runner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    }
 
   private:
     void run(std::size_t at_most);
@@ -29,6 +41,8 @@ class serial_executor final : public core::executor {
     std::vector<core::task> queue_;
     bool running_ = false;
     bool handed_over_ = false;
+    bool passes_on_ = true;
+    std::atomic<std::thread::id> runner_{};
     std::function<void()> hand_over_;
 };
 

@@ -9,7 +9,7 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
-#include <vector>
+#include <utility>
 
 namespace dibs::detail {
 
@@ -61,7 +61,7 @@ bool speaks_of_a_secret(std::string_view name) {
 std::string without_url_password(std::string word) {
     for (auto at = word.find("://"); at != std::string::npos; at = word.find("://", at + 3)) {
         const auto authority = at + 3;
-        const auto end = std::min(word.find_first_of("/?# ", authority), word.size());
+        const auto end = std::min(word.find_first_of("/?#", authority), word.size());
         const auto sign = word.substr(authority, end - authority).rfind('@');
         if (sign == std::string::npos) {
             continue;
@@ -76,37 +76,43 @@ std::string without_url_password(std::string word) {
 
 }  // namespace
 
-std::string blanked(std::string_view command) {
+std::string blanked(const std::vector<std::string>& words) {
     std::string shown;
     bool next_is_secret = false;
-    for (std::size_t at = 0; at <= command.size();) {
-        const auto end = std::min(command.find(' ', at), command.size());
-        auto word = without_url_password(std::string(command.substr(at, end - at)));
-        if (next_is_secret && !word.empty() && word[0] != '-') {
+    bool first = true;
+    for (const auto& given : words) {
+        auto word = without_url_password(given);
+        const auto equals = word.find('=');
+        if (word.empty()) {
+            // Between two blanks; a secret may still follow.
+        } else if (next_is_secret && word[0] != '-') {
             word = "***";
             next_is_secret = false;
-        } else if (const auto equals = word.find('=');
-                   equals != std::string::npos && speaks_of_a_secret(word.substr(0, equals))) {
+        } else if (equals != std::string::npos && speaks_of_a_secret(word.substr(0, equals))) {
             word.replace(equals + 1, std::string::npos, "***");
+            next_is_secret = false;
         } else {
             next_is_secret = word.starts_with('-') && speaks_of_a_secret(word);
         }
+        shown += std::exchange(first, false) ? "" : " ";
         shown += word;
-        if (end < command.size()) {
-            shown += ' ';
-        }
-        at = end + 1;
     }
     return shown;
 }
 
-core::party this_process(std::string command) {
-    if (command.empty()) {
-        for (const auto& word : command_line()) {
-            command += command.empty() ? word : ' ' + word;
-        }
+std::string blanked(std::string_view command) {
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at <= command.size();) {
+        const auto end = std::min(command.find(' ', at), command.size());
+        words.emplace_back(command.substr(at, end - at));
+        at = end + 1;
     }
-    command = blanked(command);
+    return blanked(words);
+}
+
+core::party this_process(std::string command) {
+    // A word of the command line may hold blanks, and is one secret then.
+    command = command.empty() ? blanked(command_line()) : blanked(command);
     if (command.size() > command_bytes_max) {
         command.resize(command_bytes_max);
         // Not in the middle of a character.

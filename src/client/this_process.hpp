@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/verbs.hpp"
 
@@ -15,5 +16,8 @@ namespace dibs::detail {
 /// Text with what looks like a secret replaced by ***: the password of a URL, the value of an option or assignment
 /// whose name speaks of a password, secret, token, credential or key.
 [[nodiscard]] std::string blanked(std::string_view command);
+
+/// The same for a command line whose words are known.
+[[nodiscard]] std::string blanked(const std::vector<std::string>& words);
 
 }  // namespace dibs::detail

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls in Asio's form: callbacks, futures, coroutines, cancellation, and a client that goes
+// first.
+
+#include <dibs/asio.hpp>
+#include <dibs/dibs.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace dibs {
+
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using boost::system::error_code;
+
+acquire_options waiting(std::chrono::milliseconds wait) {
+    acquire_options options;
+    options.wait = wait;
+    return options;
+}
+
+}  // namespace
+
+TEST(Asio, ACallbackRunsOnItsExecutor) {
+    asio::io_context io;
+    client through{"memory:"};
+    std::optional<lease> granted;
+    std::thread::id ran_on;
+    async_try_acquire(
+        through, "k", {}, asio::bind_executor(io, [&](error_code error, std::optional<lease> got) {
+            EXPECT_FALSE(error);
+            granted = std::move(got);
+            ran_on = std::this_thread::get_id();
+        }));
+    EXPECT_FALSE(granted) << "never inside the call";
+    io.run();
+    ASSERT_TRUE(granted);
+    EXPECT_TRUE(granted->held());
+    EXPECT_EQ(ran_on, std::this_thread::get_id());
+
+    io.restart();
+    release_outcome outcome{release_outcome::not_held};
+    async_release(std::move(*granted),
+                  asio::bind_executor(io, [&](error_code error, release_outcome told) {
+                      EXPECT_FALSE(error);
+                      outcome = told;
+                  }));
+    io.run();
+    EXPECT_EQ(outcome, release_outcome::released);
+    EXPECT_TRUE(through.try_acquire("k"));
+}
+
+TEST(Asio, AFutureHasTheLeaseOrTheError) {
+    client through{"memory:"};
+    auto granted = async_try_acquire(through, "k", {}, asio::use_future).get();
+    ASSERT_TRUE(granted);
+    EXPECT_FALSE(async_try_acquire(through, "k", {}, asio::use_future).get()) << "busy";
+    try {
+        (void)async_try_acquire(through, "", {}, asio::use_future).get();
+        FAIL();
+    } catch (const boost::system::system_error& thrown) {
+        EXPECT_EQ(std::error_code(thrown.code()), make_error_code(errc::invalid_key));
+    }
+    EXPECT_EQ(async_release(std::move(*granted), asio::use_future).get(),
+              release_outcome::released);
+    EXPECT_EQ(async_release(lease{}, asio::use_future).get(), release_outcome::not_held);
+}
+
+TEST(Asio, CoroutinesTakeTurns) {
+    asio::io_context io;
+    client through{"memory:"};
+    int inside = 0;
+    int turns = 0;
+    std::uint64_t last = 0;
+    for (int number = 0; number < 10; ++number) {
+        asio::co_spawn(
+            io,
+            [&]() -> asio::awaitable<void> {
+                const auto options = waiting(1min);
+                for (int round = 0; round < 10; ++round) {
+                    auto held = co_await async_acquire(through, "k", options, asio::use_awaitable);
+                    EXPECT_TRUE(held && held->held());
+                    EXPECT_GT(held->fence(), last);
+                    last = held->fence();
+                    EXPECT_EQ(++inside, 1);
+                    co_await asio::post(asio::use_awaitable);
+                    --inside;
+                    ++turns;
+                    co_await async_release(std::move(*held), asio::use_awaitable);
+                }
+            },
+            asio::detached);
+    }
+    io.run();
+    EXPECT_EQ(turns, 100);
+}
+
+TEST(Asio, OptionsMayBeATemporaryInsideCoAwait) {
+    asio::io_context io;
+    client through{"memory:"};
+    bool over = false;
+    asio::co_spawn(
+        io,
+        [&]() -> asio::awaitable<void> {
+            auto held =
+                co_await async_acquire(through, "k", {.ttl = 10s, .wait = 1s}, asio::use_awaitable);
+            over = held.has_value();
+        },
+        asio::detached);
+    io.run();
+    EXPECT_TRUE(over);
+}
+
+TEST(Asio, ASlotCancelsAWait) {
+    asio::io_context io;
+    client through{"memory:"};
+    const auto held = through.try_acquire("k");
+    asio::cancellation_signal signal;
+    std::optional<error_code> told;
+    async_acquire(
+        through,
+        "k",
+        waiting(forever),
+        asio::bind_cancellation_slot(
+            signal.slot(),
+            asio::bind_executor(io, [&](error_code error, const std::optional<lease>& got) {
+                EXPECT_FALSE(got);
+                told = error;
+            })));
+    asio::post(io, [&] { signal.emit(asio::cancellation_type::terminal); });
+    io.run();
+    ASSERT_TRUE(told);
+    EXPECT_EQ(std::error_code(*told), make_error_code(errc::cancelled));
+    signal.emit(asio::cancellation_type::terminal);  // the slot is empty by now
+}
+
+TEST(Asio, ATimerWinsAgainstAWait) {
+    using namespace asio::experimental::awaitable_operators;
+    asio::io_context io;
+    client through{"memory:"};
+    auto held = through.try_acquire("k");
+    bool timer_won = false;
+    asio::co_spawn(
+        io,
+        [&]() -> asio::awaitable<void> {
+            asio::steady_timer timer(co_await asio::this_coro::executor, 10ms);
+            const auto options = waiting(forever);
+            auto first = co_await (async_acquire(through, "k", options, asio::use_awaitable) ||
+                                   timer.async_wait(asio::use_awaitable));
+            timer_won = first.index() == 1;
+        },
+        asio::detached);
+    io.run();
+    EXPECT_TRUE(timer_won);
+    (void)held->release();
+    EXPECT_TRUE(through.try_acquire("k")) << "the cancelled wait holds nothing";
+}
+
+TEST(Asio, AWaitWinsAgainstATimer) {
+    using namespace asio::experimental::awaitable_operators;
+    asio::io_context io;
+    client through{"memory:"};
+    bool wait_won = false;
+    asio::co_spawn(
+        io,
+        [&]() -> asio::awaitable<void> {
+            asio::steady_timer timer(co_await asio::this_coro::executor, 1min);
+            const auto options = waiting(forever);
+            auto first = co_await (async_acquire(through, "k", options, asio::use_awaitable) ||
+                                   timer.async_wait(asio::use_awaitable));
+            wait_won = first.index() == 0 && std::get<0>(first).has_value();
+        },
+        asio::detached);
+    io.run();
+    EXPECT_TRUE(wait_won);
+}
+
+TEST(Asio, ManyThreadsRunTheContext) {
+    asio::thread_pool pool{4};
+    client through{"memory:"};
+    std::atomic<int> inside{0};
+    std::atomic<int> turns{0};
+    std::atomic<int> cancelled{0};
+    for (int number = 0; number < 12; ++number) {
+        // A strand each: one coroutine's cancellation and completion must not run at the same time.
+        asio::co_spawn(
+            asio::make_strand(pool),
+            [&, number]() -> asio::awaitable<void> {
+                using namespace asio::experimental::awaitable_operators;
+                for (int round = 0; round < 20; ++round) {
+                    asio::steady_timer timer(co_await asio::this_coro::executor);
+                    timer.expires_after(number % 3 == 0 ? std::chrono::microseconds(200) : 1min);
+                    const auto options = waiting(1min);
+                    auto first =
+                        co_await (async_acquire(through, "k", options, asio::use_awaitable) ||
+                                  timer.async_wait(asio::use_awaitable));
+                    if (first.index() == 1) {
+                        ++cancelled;
+                        continue;
+                    }
+                    auto held = std::move(std::get<0>(first));
+                    EXPECT_TRUE(held);
+                    EXPECT_EQ(++inside, 1);
+                    --inside;
+                    ++turns;
+                    co_await async_release(std::move(*held), asio::use_awaitable);
+                }
+            },
+            asio::detached);
+    }
+    pool.join();
+    EXPECT_EQ(turns + cancelled, 240);
+    EXPECT_GE(turns, 160) << "those without a timer that fires";
+    EXPECT_TRUE(through.acquire("k", waiting(10s)));
+}
+
+TEST(Asio, CallsEndWhenTheClientGoes) {
+    asio::io_context io;
+    auto through = std::make_unique<client>("memory:");
+    const auto held = through->try_acquire("k");
+    int closed = 0;
+    for (int number = 0; number < 4; ++number) {
+        async_acquire(
+            *through,
+            "k",
+            waiting(forever),
+            asio::bind_executor(io, [&](error_code error, const std::optional<lease>& got) {
+                closed += std::error_code(error) == make_error_code(errc::closed) && !got ? 1 : 0;
+            }));
+    }
+    through.reset();
+    io.run();
+    EXPECT_EQ(closed, 4);
+}
+
+TEST(Asio, ALeaseThatNobodyFetchesIsGivenBack) {
+    client through{"memory:"};
+    {
+        asio::io_context io;
+        async_try_acquire(
+            through, "k", {}, asio::bind_executor(io, [](error_code, const std::optional<lease>&) {
+                FAIL() << "the context never runs";
+            }));
+    }
+    EXPECT_TRUE(through.acquire("k", waiting(10s)));
+}
+
+}  // namespace dibs
