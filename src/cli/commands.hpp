@@ -15,6 +15,12 @@ struct global_options {
 
 using words = std::span<const std::string>;
 
+struct command_syntax;
+
+[[nodiscard]] const command_syntax& ls_syntax();
+[[nodiscard]] const command_syntax& version_syntax();
+[[nodiscard]] const command_syntax& demo_syntax();
+
 int run_command(const global_options& global, words given);
 int ls_command(const global_options& global, words given);
 int version_command(words given);

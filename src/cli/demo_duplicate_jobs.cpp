@@ -44,7 +44,7 @@ constexpr std::array demo_options{
     option{"store", 0, "URL", "the store (default: a fresh SQLite file, removed afterwards)"},
     option{"help", 'h', "", "this text"},
 };
-const command_syntax demo_syntax{
+const command_syntax syntax{
     .name = "demo",
     .usage = "dibs demo duplicate-jobs [--store URL]",
     .summary =
@@ -293,10 +293,14 @@ int duplicate_jobs(const std::string* chosen_store) {
 
 }  // namespace
 
+const command_syntax& demo_syntax() {
+    return syntax;
+}
+
 int demo_command(const global_options& global, words given) {
-    const auto found = parse_arguments(demo_syntax, given);
+    const auto found = parse_arguments(syntax, given);
     if (found.has("help")) {
-        std::cout << help_text(demo_syntax);
+        std::cout << help_text(syntax);
         return exit_status::ok;
     }
     if (found.operands.empty() || found.operands.front() != "duplicate-jobs") {

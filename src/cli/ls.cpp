@@ -91,6 +91,10 @@ bool is_idle(const dibs::record& record) {
 
 }  // namespace
 
+const command_syntax& ls_syntax() {
+    return syntax;
+}
+
 int ls_command(const global_options& global, words given) {
     const auto found = parse_arguments(syntax, given);
     std::string text;

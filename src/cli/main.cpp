@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command: finds out which of its commands is meant.
+#include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/failure.hpp"
 #include "cli/option_table.hpp"
@@ -9,7 +10,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <exception>
 #include <string>
@@ -18,32 +18,6 @@
 namespace {
 
 namespace cli = dibs::cli;
-
-constexpr std::array options{
-    cli::option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
-    cli::option{"version", 'V', "", "as dibs version"},
-    cli::option{"help", 'h', "", "this text"},
-};
-
-const cli::command_syntax syntax{
-    .name = "",
-    .usage = "dibs [--store URL] COMMAND …",
-    .summary =
-        "Lets exactly one of many processes do a piece of work.\n"
-        "\n"
-        "commands:\n"
-        "  run KEY -- COMMAND         run COMMAND while holding KEY\n"
-        "  ls [PREFIX]                who holds what, and how many wait\n"
-        "  demo duplicate-jobs        see three processes start the same job\n"
-        "  version                    which release this is",
-    .options = options,
-    .operands_max = 0,
-    .command_follows = true,
-    .notes = "dibs COMMAND --help tells more about each.",
-    .examples =
-        "  dibs run nightly-report -- ./report.sh\n"
-        "  dibs demo duplicate-jobs",
-};
 
 /// Whoever starts us without stdin, stdout or stderr must not find one of our descriptors in their
 /// place. Close-on-exec, so that the child finds them closed again.
@@ -56,34 +30,23 @@ void occupy_standard_descriptors() {
 }
 
 int command(const std::vector<std::string>& given) {
-    const auto found = cli::parse_arguments(syntax, given);
+    const auto found = cli::parse_arguments(cli::main_syntax(), given);
     if (found.has("version")) {
         return cli::version_command({});
     }
     if (found.has("help") || found.command.empty() || found.command.front() == "help") {
         const bool asked = found.has("help") || !found.command.empty();
-        const auto text = cli::help_text(syntax);
+        const auto text = cli::help_text(cli::main_syntax());
         (void)!::write(asked ? STDOUT_FILENO : STDERR_FILENO, text.data(), text.size());
         return asked ? cli::exit_status::ok : cli::exit_status::usage;
     }
     cli::global_options global;
     global.store = found.value("store");
     const std::string& name = found.command.front();
-    const auto rest = cli::words(found.command).subspan(1);
-    if (name == "run") {
-        return cli::run_command(global, rest);
-    }
-    if (name == "ls") {
-        return cli::ls_command(global, rest);
-    }
-    if (name == "version") {
-        return cli::version_command(rest);
-    }
-    if (name == "demo") {
-        return cli::demo_command(global, rest);
-    }
-    if (name == "demo-worker") {
-        return cli::demo_worker_command(rest);
+    for (const auto& known : cli::catalogue()) {
+        if (known.name == name) {
+            return known.run(global, cli::words(found.command).subspan(1));
+        }
     }
     throw cli::usage_error("unknown command " + dibs::core::printable(name) + "; see dibs --help");
 }

@@ -31,6 +31,10 @@ const command_syntax syntax{
 
 }  // namespace
 
+const command_syntax& version_syntax() {
+    return syntax;
+}
+
 int version_command(words given) {
     const auto found = parse_arguments(syntax, given);
     std::string text;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/catalogue.hpp"
+
+#include "cli/run_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace dibs::cli {
+
+namespace {
+
+constexpr std::array commands{
+    command_entry{"run",
+                  "KEY -- COMMAND",
+                  "run COMMAND while holding KEY",
+                  run_syntax,
+                  run_command},
+    command_entry{"ls", "[PREFIX]", "who holds what, and how many wait", ls_syntax, ls_command},
+    command_entry{"demo",
+                  "duplicate-jobs",
+                  "see three processes start the same job",
+                  demo_syntax,
+                  demo_command},
+    command_entry{"version",
+                  "",
+                  "which release this is",
+                  version_syntax,
+                  [](const global_options&, words given) { return version_command(given); }},
+    command_entry{"demo-worker",
+                  "",
+                  "",
+                  demo_syntax,
+                  [](const global_options&, words given) { return demo_worker_command(given); }},
+};
+
+constexpr std::array options{
+    option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
+    option{"version", 'V', "", "as dibs version"},
+    option{"help", 'h', "", "this text"},
+};
+
+std::string list_of_commands() {
+    constexpr std::size_t column = 29;
+    std::string text = "Lets exactly one of many processes do a piece of work.\n\ncommands:";
+    for (const auto& one : commands) {
+        if (!one.brief.empty()) {
+            std::string left = "  " + std::string(one.name) + " " + std::string(one.operands);
+            left.resize(std::max(column, left.size() + 1), ' ');
+            text += "\n" + left + std::string(one.brief);
+        }
+    }
+    return text;
+}
+
+}  // namespace
+
+std::span<const command_entry> catalogue() {
+    return commands;
+}
+
+const command_syntax& main_syntax() {
+    static const std::string summary = list_of_commands();
+    static const command_syntax syntax{
+        .name = "",
+        .usage = "dibs [--store URL] COMMAND …",
+        .summary = summary,
+        .options = options,
+        .operands_max = 0,
+        .command_follows = true,
+        .notes = "dibs COMMAND --help tells more about each.",
+        .examples =
+            "  dibs run nightly-report -- ./report.sh\n"
+            "  dibs demo duplicate-jobs",
+    };
+    return syntax;
+}
+
+}  // namespace dibs::cli
