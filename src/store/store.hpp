@@ -36,8 +36,8 @@
 //
 // FENCES RISE, per key, in the order of the grants: across restart, eviction, failover and restore, provided that the
 // store's wall clock is not behind the last grant that was lost. The largest fence is in the record or below the
-// clock; a record may be purged once it is free, has no result, no hold, no waiters and its fence is below the
-// wall clock.
+// clock; a record may be purged once it is free, has no result, no hold, no waiters and its fence is a second
+// below the wall clock, since blocks reach back from the clock.
 //
 // DURABILITY. An acknowledged result, mark or hold survives power loss. A bare grant need not, if its loss cannot let
 // a second holder in: a store that may lose grants must tell in its capabilities.
@@ -70,6 +70,7 @@
 #include "core/batch.hpp"
 #include "core/environment.hpp"
 #include "core/verbs.hpp"
+#include "store/finding.hpp"
 
 namespace dibs::store {
 
@@ -124,6 +125,11 @@ class store : public core::batch_target {
     /// or none before its first acquire.
     /// Thread safety: any thread.
     [[nodiscard]] virtual int liveness_descriptor() const noexcept { return -1; }
+
+    /// What about its place, its settings and its records may let things go wrong. Empty: nothing to tell. Blocks for as
+    /// long as its disk takes: for an operator's command, never on the executor.
+    /// Thread safety: any thread, but not while `close` runs.
+    [[nodiscard]] virtual std::vector<finding> diagnose() { return {}; }
 
     // A blocking caller would pay two thread hops on a store that works in a thread of its own. Instead it may lend its
     // thread: between begin_assist and end_assist the store may leave work for the calling thread, which runs it by

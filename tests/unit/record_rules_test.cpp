@@ -184,6 +184,24 @@ TEST_F(RecordRules, ARecordIsPurgeableWhenNothingIsLeftInIt) {
     EXPECT_FALSE(purgeable(kept, now())) << "the clock is behind its fence";
 }
 
+TEST_F(RecordRules, ABlockNeverReachesTheFencesOfARecordThatWasPurged) {
+    // Fences of one caller after another, handed on inside a block, are all in use: the next grant exceeds the last.
+    auto asked = acquire_of("k", holder_of(1));
+    asked.fences = 64;
+    const auto last = apply_verb(asked).reply.fences.last;
+    apply_verb(release_of("k", holder_of(1)));
+    for (int passed = 0; passed < 3000; ++passed) {
+        if (purgeable(kept, clock.now())) {
+            kept = {};
+        }
+        auto again = kept;
+        const auto next = apply(asked, again, {clock.now(), 1, who}).reply.fences;
+        ASSERT_GT(next.first, last) << "look " << passed;
+        clock.advance(passed < 1000 ? 1us : 1ms);
+    }
+    EXPECT_TRUE(purgeable(kept, clock.now()) || kept.fence == 0) << "not kept for ever";
+}
+
 TEST_F(RecordRules, ALateFinishIsWaitedForBeforeARecordIsPurged) {
     apply_verb(acquire_of("k", holder_of(1)));
     clock.advance(usual_ttl + 30min);

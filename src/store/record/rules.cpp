@@ -393,6 +393,12 @@ core::record_info describe(const std::string& key,
     return info;
 }
 
+namespace {
+/// A block of fences reaches back from the clock, by a microsecond each. It must not reach those of a record that was
+/// forgotten.
+constexpr microseconds purge_margin = std::chrono::seconds{1};
+}  // namespace
+
 bool purgeable(const core::record& record, core::store_now now) noexcept {
     const bool kept = record.result && now.wall < record.result->keep_until;
     const auto clock = now.wall.time_since_epoch().count();
@@ -402,8 +408,9 @@ bool purgeable(const core::record& record, core::store_now now) noexcept {
         std::any_of(record.grants.begin(), record.grants.end(), [&](const grant& one) {
             return !one.dead && now.lease < later(one.expires, trace_kept);
         });
-    return !kept && !traced && !blocked(record, now) && clock > 0 &&
-           record.fence < static_cast<core::fence_number>(clock);
+    return !kept && !traced && !blocked(record, now) &&
+           clock > purge_margin.count() &&
+           record.fence < static_cast<core::fence_number>(clock - purge_margin.count());
 }
 
 }  // namespace dibs::store
