@@ -4,6 +4,7 @@
 #include "cli/commands.hpp"
 #include "cli/duration.hpp"
 #include "cli/failure.hpp"
+#include "cli/held_child.hpp"
 #include "cli/redact.hpp"
 #include "cli/run_options.hpp"
 #include "cli/speech.hpp"
@@ -13,7 +14,6 @@
 #include "cli/supervisor/guard.hpp"
 #include "cli/supervisor/interruption.hpp"
 #include "cli/supervisor/signals.hpp"
-#include "cli/supervisor/supervise.hpp"
 #include "client/attempt.hpp"
 #include "core/key.hpp"
 
@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,9 +31,6 @@ namespace dibs::cli {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// An unreachable store is told within five seconds, opening it included.
-constexpr auto store_patience = milliseconds{4'500};
 
 class run_session {
   public:
@@ -162,112 +158,34 @@ class run_session {
 
     int run_child(client& through, lease& held, signal_desk& desk, guard& guarded) {
         report_.fence = held.last_fence();
-        detail::on_deadline(held, [&page = guarded.page()](std::int64_t boottime_ns) noexcept {
-            page.deadline_ns.store(boottime_ns);
-        });
-        lease_facts facts;
-        facts.key = options_.key;
-        facts.fence = held.last_fence();
-        facts.ttl = options_.ttl;
-        facts.deadline_boottime_ns = guarded.page().deadline_ns.load();
-        facts.run_id = new_run_id();
-        facts.store = store_;
+        child_terms terms;
+        terms.key = options_.key;
+        terms.command = options_.command;
+        terms.ttl = options_.ttl;
+        terms.grace = options_.grace;
+        terms.renew = options_.renew;
+        terms.max_hold = options_.max_hold;
+        terms.max_runtime = options_.max_runtime;
+        terms.verbose = options_.verbose;
+        terms.store = store_;
+        const auto end = run_held_child(through, held, terms, desk, guarded);
 
-        supervision what;
-        what.child.command = options_.command;
-        what.child.environment = child_environment(own_environment(), facts);
-        what.child.liveness = detail::liveness_descriptor(through);
-        what.child.guard_socket = guarded.socket();
-        what.lost = held.lost();
-        what.limits.grace = options_.grace;
-        const auto now = boot_now();
-        if (options_.max_hold) {
-            what.limits.max_hold = now + *options_.max_hold;
+        lease_end ended;
+        ended.fence = report_.fence;
+        ended.lost_reason = held.lost_reason();
+        ended.given_back = held.release(ended.release_error) == release_outcome::released;
+        const auto found = judge(terms, end, ended);
+        report_.outcome = found.outcome;
+        report_.message = found.message;
+        for (const auto& text : {found.remark, found.message}) {
+            if (!text.empty()) {
+                say(text);
+            }
         }
-        if (options_.max_runtime) {
-            what.limits.max_runtime = now + *options_.max_runtime;
-        }
-        if (options_.verbose) {
-            what.tell = [](std::string_view text) { say(text); };
-            say("holding " + quoted_key(options_.key) + ", fence " + std::to_string(facts.fence));
-        }
-        const auto end = supervise(what, desk, guarded);
-        guarded.page().over.store(true);
-
-        const auto reason = held.lost_reason();
-        std::error_code error;
-        const auto released = held.release(error);
-        return judge(end, reason, released, error);
-    }
-
-    /// What the end of the child and the end of the lease mean together.
-    int judge(const ending& end,
-              const std::error_code& lost_reason,
-              release_outcome released,
-              const std::error_code& release_error) {
-        const auto lease_words = quoted_key(options_.key) + " (fence " +
-                                 std::to_string(report_.fence) + ", store " + report_.store + ")";
-        const bool never_ran = end.how != ending::kind::ended;
-        switch (end.stopped) {
-            case stop_cause::deadline:
-                return lost("the lease on " + lease_words +
-                            " could not be kept: no renewal succeeded in time" +
-                            (options_.renew ? "" : " (--no-renew)") +
-                            "; the command was stopped before the lease could end");
-            case stop_cause::lost:
-                return lost("the lease on " + lease_words + " was lost: " + lost_reason.message() +
-                            "; the command was stopped");
-            case stop_cause::max_hold:
-                say_result("max_hold",
-                           quoted_key(options_.key) + " was held for as long as --max-hold " +
-                               show_duration(*options_.max_hold) +
-                               " allows; the command was stopped");
-                return exit_status::lost;
-            case stop_cause::none:
-            case stop_cause::max_runtime:
-            case stop_cause::forced:
-            case stop_cause::wrapper_gone:
-                break;
-        }
-        const bool not_ours = !release_error && released == release_outcome::not_held;
-        if (!never_ran && (not_ours || lost_reason || release_error == condition::lease_lost)) {
-            const auto why = lost_reason
-                                 ? lost_reason.message()
-                                 : std::string("the store says that it is not held any more");
-            return lost("the lease on " + lease_words + " was lost before the command had ended: " +
-                        why + "; the command ended with status " + std::to_string(end.status));
-        }
-        if (release_error) {
-            // The work was protected to its end. Only the next holder has to wait for the expiry.
-            say(lease_words + " could not be given back (" + release_error.message() +
-                "); it ends by expiry");
-        }
-        if (never_ran) {
-            say_result("not_started", end.tried + ": " + std::strerror(end.exec_error));
-            return end.status;
-        }
-        if (end.stopped == stop_cause::max_runtime) {
-            say_result("max_runtime",
-                       "the command was stopped after --max-runtime " +
-                           show_duration(*options_.max_runtime));
-            return exit_status::max_runtime;
-        }
-        report_.outcome = "child";
-        if (end.killed_by != 0) {
+        if (found.outcome == "child" && end.killed_by != 0) {
             report_.message = std::string("killed by ") + signal_name(end.killed_by);
         }
-        return end.status;
-    }
-
-    int lost(const std::string& text) {
-        say_result("lost", text);
-        return exit_status::lost;
-    }
-
-    void say_result(std::string_view outcome, const std::string& text) {
-        report_.outcome = outcome;
-        report_.message = text;
-        say(text);
+        return found.status;
     }
 
     void write_status(int status) noexcept {
@@ -332,7 +250,7 @@ int run_command(const global_options& global, words given) {
     const auto found = parse_arguments(run_syntax(), given);
     if (found.has("help")) {
         const auto text = help_text(run_syntax());
-        (void)!::write(STDOUT_FILENO, text.data(), text.size());
+        deliver(text);
         return exit_status::ok;
     }
     try {

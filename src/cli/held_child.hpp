@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A command that runs while a lease is held: what `run`, `once` and `elect` have in common once the
+// lease is there.
+
+#include "cli/settings.hpp"
+#include "cli/supervisor/guard.hpp"
+#include "cli/supervisor/signals.hpp"
+#include "cli/supervisor/supervise.hpp"
+
+#include <dibs/client.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace dibs::cli {
+
+/// An unreachable store is told within five seconds, opening it included.
+inline constexpr auto store_patience = std::chrono::milliseconds{4'500};
+
+struct child_terms {
+    std::string key;
+    std::vector<std::string> command;
+    std::chrono::milliseconds ttl{};
+    std::chrono::milliseconds grace{};
+    bool renew = true;
+    std::optional<std::chrono::milliseconds> max_hold;
+    std::optional<std::chrono::milliseconds> max_runtime;
+    bool verbose = false;
+    store_choice store;
+    std::vector<std::string> variables;  ///< NAME=value, for the child beside those of the lease
+};
+
+/// Runs the command until it has ended, or was stopped because the lease could not be kept.
+[[nodiscard]] ending run_held_child(client& through,
+                                    lease& held,
+                                    const child_terms& terms,
+                                    signal_desk& desk,
+                                    guard& guarded);
+
+/// How the lease ended, after the child.
+struct lease_end {
+    std::uint64_t fence = 0;
+    std::error_code lost_reason;    ///< before it was given back; zero: it was held
+    std::error_code release_error;  ///< it could not be given back
+    bool given_back = false;        ///< false without an error: it was not held any more
+};
+
+struct judgement {
+    int status = 0;
+    std::string outcome;  ///< as in status_report
+    std::string message;  ///< what to tell; empty with an ordinary end
+    std::string remark;   ///< to be told beside it
+    [[nodiscard]] bool lost() const { return outcome == "lost" || outcome == "max_hold"; }
+};
+
+/// What the end of the child and the end of the lease mean together.
+[[nodiscard]] judgement judge(const child_terms& terms, const ending& end, const lease_end& lease);
+
+}  // namespace dibs::cli
