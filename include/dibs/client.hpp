@@ -2,6 +2,8 @@
 #pragma once
 // The client: one connection to a store, one watchdog for all leases that were acquired through it.
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -107,6 +109,25 @@ class client {
     /// The record of one key; empty when the store has none.
     [[nodiscard]] std::optional<record> inspect(std::string_view key);
     [[nodiscard]] std::optional<record> inspect(std::string_view key, std::error_code& error) noexcept;
+
+    /// An operator's step: ends the lease that has this fence (or whose block of fences contains it), whoever holds it.
+    /// True: ended. The key is free at once; the holder learns it at its next renewal, as errc::lease_revoked, and may be
+    /// at work until then: the fence is what keeps its late writes out. False: the fence is not that of a live
+    /// lease (any more); nothing was done. Errors: as acquire; outcome_unknown: look at the key before trying again.
+    bool revoke(std::string_view key, std::uint64_t fence);
+    bool revoke(std::string_view key, std::uint64_t fence, std::error_code& error) noexcept;
+
+    /// An operator's step: for `length` nobody may acquire the key, and whoever tries is told `reason`. A lease that is
+    /// held stays, and can be renewed. Replaces an earlier hold. Survives restarts. Errors: as acquire.
+    void hold(std::string_view key, std::chrono::milliseconds length, std::string_view reason);
+    void hold(std::string_view key,
+              std::chrono::milliseconds length,
+              std::string_view reason,
+              std::error_code& error) noexcept;
+
+    /// Ends a hold. Does nothing when there is none. Errors: as acquire.
+    void lift_hold(std::string_view key);
+    void lift_hold(std::string_view key, std::error_code& error) noexcept;
 
     [[nodiscard]] store_info store() const;
     [[nodiscard]] statistics stats() const noexcept;

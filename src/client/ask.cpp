@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/ask.hpp"
+
+#include <utility>
+
+#include "client/client_core.hpp"
+
+namespace dibs::detail {
+
+core::reply ask(client_core& through, core::verb what, core::nanoseconds patience) noexcept {
+    core::reply told;
+    through.run([&](core::task done) {
+        if (through.closed()) {
+            told.given = core::refused(errc::closed, "the client is closed");
+            done();
+            return;
+        }
+        const auto give_up = through.env().time.now() + patience;
+        through.batcher().submit(
+            std::move(what),
+            patience,
+            give_up,
+            [&told, done = std::move(done), first = true](core::reply heard) mutable {
+                // A late second answer finds nobody waiting.
+                if (std::exchange(first, false)) {
+                    told = std::move(heard);
+                    done();
+                }
+            });
+    });
+    return told;
+}
+
+errc reason_of(core::loss what) noexcept {
+    switch (what) {
+        case core::loss::expired:
+            return errc::lease_expired;
+        case core::loss::taken:
+            return errc::lease_taken;
+        case core::loss::revoked:
+            return errc::lease_revoked;
+        case core::loss::none:
+        case core::loss::gone:
+            break;
+    }
+    return errc::lease_gone;
+}
+
+}  // namespace dibs::detail
