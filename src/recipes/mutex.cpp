@@ -34,7 +34,7 @@ constexpr nanoseconds stand_aside = milliseconds{5};
 class mutex::call {
   public:
     call(mutex& mine, std::string name, mutex_terms agreed, completion told)
-        : key(std::move(name)), terms(agreed), done(std::move(told)), alarm([this, &mine] {
+        : key(std::move(name)), terms(std::move(agreed)), done(std::move(told)), alarm([this, &mine] {
               if (const auto self = me.lock()) {
                   mine.on_timer(self);
               }
@@ -63,7 +63,7 @@ class mutex::call {
     bool watched = false;        ///< the latest try was sent while a watch held
     bool finished = false;
     unsigned failures = 0;       ///< tries without a good answer, since the store last said who has the key
-    mutex_outcome last;          ///< what stood in the way
+    mutex_outcome last;          ///< what stood in the way; in the end, how the call ended
     std::weak_ptr<core::lease_state> lease;
 };
 
@@ -137,7 +137,7 @@ void mutex::forget_if_idle(const place_ptr& where) {
 // --- acquire ----------------------------------------------------------------------------------------------------
 
 mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion done) {
-    auto made = std::make_shared<call>(*this, std::move(key), terms, std::move(done));
+    auto made = std::make_shared<call>(*this, std::move(key), std::move(terms), std::move(done));
     made->me = made;
     if (closed_) {
         env_.exec.post([this, made] { cancel(made, errc::closed); });
@@ -145,8 +145,9 @@ mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion do
     }
     const auto now = env_.time.now();
     made->holder = core::holder_id::draw(env_.random);
-    made->wait_until = terms.wait >= instant::max() - now ? instant::max() : now + terms.wait;
-    made->timeout_at = now + terms.timeout;
+    const auto& agreed = made->terms;
+    made->wait_until = agreed.wait >= instant::max() - now ? instant::max() : now + agreed.wait;
+    made->timeout_at = now + agreed.timeout;
     made->where = place_of(made->key);
     ++made->where->calls;
     if (calls_.size() >= tidy_calls_at_) {
@@ -206,7 +207,9 @@ void mutex::attempt(const call_ptr& which) {
     asked.holder = which->holder;
     asked.ttl = std::chrono::duration_cast<core::microseconds>(terms.ttl);
     asked.floor = which->terms.fence_floor;
-    asked.fences = which->where->line.size() > 1 ? core::fences_for_a_line : 1;
+    // What a mark announces is the work of one caller.
+    asked.mark = which->terms.mark;
+    asked.fences = which->where->line.size() > 1 && !asked.mark ? core::fences_for_a_line : 1;
     asked.attached = terms.attached ? core::attachment::attached : core::attachment::detached;
     const auto patience = terms.ttl / 6;
     asked.not_after = not_after(std::min(end, now + patience));
@@ -287,6 +290,7 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
     ++counters_.granted;
     mutex_outcome outcome;
     outcome.lease = std::move(lease);
+    outcome.result = heard.given.result;
     finish(which, std::move(outcome));
     end_overdue(which->where);
 }
@@ -301,6 +305,7 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
     which->last.done = given.what == verdict::done;
     which->last.blocked = given.what == verdict::blocked;
     which->last.blocked_reason = given.reason;
+    which->last.result = given.result;
     if (given.what == verdict::not_ready) {
         which->last.error = errc::not_ready;
         which->last.detail = given.detail;
@@ -469,9 +474,10 @@ void mutex::finish(const call_ptr& which, mutex_outcome outcome) {
     if (was_first && which->stood_off && !where->line.empty()) {
         where->line.front()->stood_off = true;
     }
-    env_.exec.post([which, told = std::make_shared<mutex_outcome>(std::move(outcome))] {
+    which->last = std::move(outcome);
+    env_.exec.post([which] {
         auto done = std::move(which->done);
-        done(std::move(*told));
+        done(std::move(which->last));
     });
     if (was_first || where->line.empty()) {
         advance(where);
@@ -565,7 +571,7 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
     const auto next = where->line.front();
     const auto now = env_.time.now();
     const bool same_attachment = next->terms.lease.attached == lease->terms.attached;
-    if (!same_attachment || !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
+    if (!same_attachment || next->terms.mark || !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
                                                 .hops = where->hops,
                                                 .leaver_fence = lease->fence(),
                                                 .block = where->block,
@@ -636,6 +642,95 @@ void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_co
             (*done)(std::move(told));
             advance(where);
         });
+}
+
+// --- release with a result ----------------------------------------------------------------------------------------
+
+struct mutex::farewell {
+    farewell(mutex& mine, place_ptr from, lease_ptr ended, core::result_to_keep left, release_completion told)
+        : where(std::move(from)), lease(std::move(ended)), done(std::move(told)), alarm([this, &mine] {
+              if (const auto self = me.lock()) {
+                  mine.send_farewell(self);
+              }
+          }) {
+        asked.key = lease->key();
+        asked.holder = lease->holder;
+        asked.result = std::move(left);
+    }
+
+    const place_ptr where;
+    const lease_ptr lease;
+    core::release asked;
+    release_completion done;
+    core::timer alarm;
+    std::weak_ptr<farewell> me;
+    instant last_sent{};
+};
+
+void mutex::release(const lease_ptr& lease, core::result_to_keep result, release_completion done) {
+    if (!lease->held(env_.time.now()) || !lease->end_by_release()) {
+        if (!lease->released()) {
+            watchdog_.lose(lease, errc::lease_expired);
+        }
+        done({});
+        return;
+    }
+    ++counters_.released;
+    watchdog_.forget(*lease);
+    const auto where = place_of(lease->key());
+    if (where->current == lease) {
+        where->current.reset();
+        where->hops = 0;
+    }
+    ++where->giving_back;
+    auto made = std::make_shared<farewell>(*this, where, lease, std::move(result), std::move(done));
+    made->me = made;
+    farewells_.push_back(made);
+    send_farewell(made);
+}
+
+void mutex::send_farewell(const std::shared_ptr<farewell>& which) {
+    const auto patience = std::max<nanoseconds>(which->lease->terms.ttl / 6, milliseconds{50});
+    const auto until = std::max(which->lease->deadline(), env_.time.now() + patience);
+    batcher_.submit(which->asked, patience, until, [this, which, first = true](const reply& heard) mutable {
+        if (std::exchange(first, false)) {  // the next try learns what became of one that was given up
+            farewell_answered(which, heard);
+        }
+    });
+}
+
+void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const reply& heard) {
+    const auto& given = heard.given;
+    which->last_sent = std::max(which->last_sent, heard.sent);
+    release_reply told;
+    if (given.took == effect::yes) {
+        // An earlier try may have been executed without our hearing of it.
+        const bool kept_before = given.what == verdict::not_held && given.result && !given.result->is_mark &&
+                                 given.result->fence == which->lease->fence() &&
+                                 given.result->value == which->asked.result->value;
+        told.released = given.what == verdict::finished || kept_before;
+        if (given.waiters) {
+            which->where->aside_until = env_.time.now() + stand_aside;
+        }
+    } else {
+        const bool worth_a_retry = given.took == effect::unknown || given.error == condition::retryable;
+        if (worth_a_retry && !closed_ && env_.time.now() < which->lease->deadline()) {
+            env_.time.arm(which->alarm, env_.time.now() + retry_first);
+            return;
+        }
+        told.error = given.error;
+        told.detail = given.detail;
+        undo_.settle({.key = which->asked.key,
+                      .holder = which->asked.holder,
+                      .ttl = which->lease->terms.ttl,
+                      .last_sent = which->last_sent,
+                      .not_after = std::nullopt,
+                      .answered = true});
+    }
+    farewells_.remove(which);
+    --which->where->giving_back;
+    which->done(std::move(told));
+    advance(which->where);
 }
 
 void mutex::lost(const lease_ptr& lease) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <unordered_map>
@@ -35,6 +36,7 @@ struct mutex_terms {
     core::nanoseconds wait{};     ///< zero: one try
     core::nanoseconds timeout{};  ///< until a call without any definite answer is an error
     core::fence_number fence_floor = 0;
+    std::optional<core::result_to_keep> mark;  ///< written with the grant; such a lease is never handed on
 };
 
 /// How an acquire ended. Without a lease and without an error somebody else has the key.
@@ -47,6 +49,7 @@ struct mutex_outcome {
     bool blocked = false;
     bool done = false;                        ///< a fresh result is there
     core::microseconds retry_after{};
+    std::optional<core::kept_result> result;  ///< as the last answer found it: before a mark of this call replaced it
 };
 
 struct release_reply {
@@ -87,6 +90,10 @@ class mutex {
     /// Gives a lease back, to the next caller of this process or to the store.
     void release(const lease_ptr& lease, release_completion done);
 
+    /// Gives a lease back to the store and leaves a result in the same step. Tried again while the lease lasts when the
+    /// store gives no good answer; `released` tells that the result is kept.
+    void release(const lease_ptr& lease, core::result_to_keep result, release_completion done);
+
     /// The watchdog found that a lease is lost.
     void lost(const lease_ptr& lease);
 
@@ -104,7 +111,8 @@ class mutex {
     [[nodiscard]] std::size_t known_keys() const noexcept { return places_.size(); }
 
   private:
-    struct place;  // what this process knows of one key
+    struct farewell;  // a release with a result, under way
+    struct place;     // what this process knows of one key
     using place_ptr = std::shared_ptr<place>;
 
     place_ptr place_of(const std::string& key);
@@ -131,6 +139,8 @@ class mutex {
     void woken(const place_ptr& where);
     bool hand_on(const place_ptr& where, const lease_ptr& lease);
     void give_back(const place_ptr& where, const lease_ptr& lease, release_completion done);
+    void send_farewell(const std::shared_ptr<farewell>& which);
+    void farewell_answered(const std::shared_ptr<farewell>& which, const core::reply& heard);
     void learn_clock(const core::reply& heard);
     [[nodiscard]] std::optional<core::store_instant> not_after(core::instant until) const;
     [[nodiscard]] core::nanoseconds spread(core::nanoseconds pause);
@@ -142,6 +152,7 @@ class mutex {
     core::undo& undo_;
     std::unordered_map<std::string, place_ptr> places_;
     std::list<std::weak_ptr<call>> calls_;
+    std::list<std::shared_ptr<farewell>> farewells_;
     std::size_t tidy_calls_at_ = 64;
     mutex_counters counters_;
     std::uint64_t random_ = 0;

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/once.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dibs::recipes {
+
+using core::instant;
+using core::microseconds;
+using core::milliseconds;
+using core::nanoseconds;
+
+namespace {
+
+constexpr microseconds longest_backoff = std::chrono::hours{1};
+
+microseconds backoff_after(const once_terms& terms, unsigned failures) {
+    auto pause = terms.backoff;
+    const auto longest = std::max(terms.backoff, longest_backoff);
+    for (unsigned doubled = 1; doubled < failures && pause < longest; ++doubled) {
+        pause *= 2;
+    }
+    return std::min(pause, longest);
+}
+
+}  // namespace
+
+class once::call {
+  public:
+    call(once& home, once_terms agreed, completion told)
+        : terms(std::move(agreed)), done(std::move(told)), alarm([this, &home] {
+              if (const auto self = me.lock()) {
+                  home.begin(self);
+              }
+          }) {}
+
+    once_terms terms;
+    completion done;
+    core::timer alarm;
+    std::weak_ptr<call> me;
+    instant wait_until{};
+    mutex::call_ptr asking;
+    slot_record mine;
+    std::optional<slot_record> previous;  ///< as it was when the attempt was numbered
+    core::kept_result previous_kept;
+    bool finished = false;
+};
+
+once::once(core::environment env, store::store& through, mutex& keys, calendar now)
+    : env_(env), store_(through), keys_(keys), now_(std::move(now)) {}
+
+once::~once() = default;
+
+once::call_ptr once::claim(once_terms terms, completion done) {
+    auto made = std::make_shared<call>(*this, std::move(terms), std::move(done));
+    made->me = made;
+    const auto now = env_.time.now();
+    const auto wait = made->terms.acquire.wait;
+    made->wait_until = wait >= instant::max() - now ? instant::max() : now + wait;
+    env_.exec.post([this, made] { begin(made); });
+    return made;
+}
+
+void once::look(const std::string& key, core::unique_function<void(core::page)> done) {
+    store_.list(key, {}, 1, [key, done = std::move(done)](core::page page) mutable {
+        std::erase_if(page.records, [&](const auto& record) { return record.key != key; });
+        done(std::move(page));
+    });
+}
+
+/// The kept result numbers the attempt, so it is looked at first.
+void once::begin(const call_ptr& which) {
+    if (which->finished) {
+        return;
+    }
+    look(key_of_slot(which->terms.job, which->terms.slot), [this, which](core::page page) {
+        if (!which->finished) {
+            found_record(which, std::move(page));
+        }
+    });
+}
+
+void once::found_record(const call_ptr& which, core::page page) {
+    if (page.error) {
+        fail(which, page.error, std::move(page.detail));
+        return;
+    }
+    which->previous.reset();
+    which->previous_kept = {};
+    if (!page.records.empty() && page.records.front().result) {
+        const auto& record = page.records.front();
+        if (settled_by(which, *record.result, record.holders.empty())) {
+            return;
+        }
+        which->previous_kept = *record.result;
+    }
+    const auto& terms = which->terms;
+    auto& mine = which->mine;
+    mine = {};
+    mine.job = terms.job;
+    mine.slot = terms.slot;
+    mine.attempt = 1 + (which->previous ? which->previous->attempt : 0);
+    mine.failures = which->previous ? which->previous->failures : 0;
+    mine.host = terms.who.host;
+    mine.pid = terms.who.pid;
+    mine.user = terms.who.user;
+    mine.started_ms = now_();
+    auto asked = terms.acquire;
+    asked.wait = wait_left(*which);
+    asked.mark = core::result_to_keep{.value = to_text(mine),
+                                      .fresh = terms.at_most_once ? terms.keep : microseconds{0},
+                                      .keep = terms.keep};
+    which->asking = keys_.acquire(
+        key_of_slot(terms.job, terms.slot), std::move(asked), [this, which](mutex_outcome outcome) {
+            which->asking.reset();
+            if (which->finished) {
+                if (outcome.lease) {
+                    keys_.release(outcome.lease, [](release_reply) {});
+                }
+                return;
+            }
+            acquired(which, std::move(outcome));
+        });
+}
+
+/// Reads what is kept, and ends the call, or puts it off, when nothing is left to be run now.
+bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool nobody_holds) {
+    bool newer = false;
+    which->previous = slot_record_of(kept.value, newer);
+    if (!which->previous) {
+        fail(which,
+             newer ? errc::newer_format : errc::store_damaged,
+             newer ? "the slot's record was written by a newer release"
+                   : "the key keeps a result that is not a slot's");
+        return true;
+    }
+    if (!kept.fresh) {
+        return false;
+    }
+    once_outcome outcome;
+    outcome.found = which->previous;
+    switch (which->previous->state) {
+        case slot_state::done:
+            outcome.verdict = once_verdict::done;
+            break;
+        case slot_state::failed:
+            if (which->previous->next_at_ms == 0) {
+                outcome.verdict = once_verdict::failed;
+                break;
+            }
+            if (const auto left = wait_left(*which); left > nanoseconds::zero()) {
+                const auto pause = std::min<nanoseconds>(kept.fresh_left + milliseconds{1}, left);
+                env_.time.arm(which->alarm, env_.time.now() + pause);
+                return true;
+            }
+            outcome.verdict = once_verdict::waiting;
+            outcome.retry_after = kept.fresh_left;
+            break;
+        case slot_state::started:
+            if (!nobody_holds) {
+                return false;
+            }
+            outcome.verdict = once_verdict::failed;  // at most once, and its run never ended
+            break;
+        case slot_state::skipped:
+            return false;
+    }
+    end(which, std::move(outcome));
+    return true;
+}
+
+void once::acquired(const call_ptr& which, mutex_outcome outcome) {
+    if (outcome.error) {
+        fail(which, outcome.error, std::move(outcome.detail));
+        return;
+    }
+    once_outcome told;
+    if (outcome.lease) {
+        const auto& kept = outcome.result;
+        const bool as_seen = !kept || (kept->fence == which->previous_kept.fence &&
+                                       kept->value == which->previous_kept.value);
+        // Our own mark is there when the store executed the request twice.
+        if (!as_seen && kept->fence != outcome.lease->fence()) {
+            give_back_and_retry(which, outcome.lease, *kept);
+            return;
+        }
+        told.verdict = once_verdict::granted;
+        told.lease = std::move(outcome.lease);
+        told.mine = which->mine;
+        told.found = which->previous;
+    } else if (outcome.done) {
+        if (!outcome.result || !settled_by(which, *outcome.result, true)) {
+            fail(which, errc::store_damaged, "the store tells of a result that it does not show");
+        }
+        return;
+    } else if (outcome.blocked) {
+        told.verdict = once_verdict::blocked;
+        told.blocked_reason = std::move(outcome.blocked_reason);
+    } else {
+        told.verdict = once_verdict::running;
+        told.holders = std::move(outcome.holders);
+        told.found = which->previous;
+    }
+    end(which, std::move(told));
+}
+
+/// Another run came and went since the attempt was numbered: our mark would undercount. Puts back
+/// what was there.
+void once::give_back_and_retry(const call_ptr& which,
+                               const lease_ptr& lease,
+                               const core::kept_result& found) {
+    core::result_to_keep before;
+    before.value = found.value;
+    before.fresh = found.fresh_left;
+    before.keep = found.keep_left;
+    keys_.release(lease, std::move(before), [this, which](const release_reply& told) {
+        if (which->finished) {
+            return;
+        }
+        if (told.error) {
+            fail(which, told.error, told.detail);
+        } else {
+            env_.exec.post([this, which] { begin(which); });
+        }
+    });
+}
+
+nanoseconds once::wait_left(const call& which) const {
+    if (which.wait_until == instant::max()) {
+        return nanoseconds::max();
+    }
+    return std::max(which.wait_until - env_.time.now(), nanoseconds::zero());
+}
+
+void once::finish(const lease_ptr& lease,
+                  const once_terms& terms,
+                  slot_record mine,
+                  bool success,
+                  int status,
+                  mutex::release_completion done) {
+    mine.state = success ? slot_state::done : slot_state::failed;
+    mine.status = status;
+    mine.ended_ms = now_();
+    core::result_to_keep kept;
+    kept.keep = terms.keep;
+    kept.fresh = terms.keep;
+    if (!success) {
+        ++mine.failures;
+        if (mine.failures <= terms.retries && !terms.at_most_once) {
+            kept.fresh = backoff_after(terms, mine.failures);
+            mine.next_at_ms = mine.ended_ms + std::chrono::ceil<milliseconds>(kept.fresh).count();
+        }
+    }
+    kept.value = to_text(mine);
+    keys_.release(lease, std::move(kept), std::move(done));
+}
+
+void once::cancel(const call_ptr& which, errc why) {
+    if (which->finished) {
+        return;
+    }
+    const auto asking = which->asking;
+    fail(which, why, {});
+    if (asking) {
+        keys_.cancel(asking, why);
+    }
+}
+
+void once::fail(const call_ptr& which, std::error_code error, std::string detail) {
+    once_outcome outcome;
+    outcome.error = error;
+    outcome.detail = std::move(detail);
+    end(which, std::move(outcome));
+}
+
+void once::end(const call_ptr& which, once_outcome outcome) {
+    which->finished = true;
+    env_.time.disarm(which->alarm);
+    env_.exec.post([which, told = std::make_shared<once_outcome>(std::move(outcome))] {
+        auto done = std::move(which->done);
+        done(std::move(*told));
+    });
+}
+
+}  // namespace dibs::recipes

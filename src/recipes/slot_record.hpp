@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What is kept of a slot: who ran it, when, and how that ended. The value of the record's result,
+// as one JSON object of format 1.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dibs::recipes {
+
+enum class slot_state : std::uint8_t {
+    started,  ///< a run has begun; without a live holder it ended without a word: a crash, or the
+              ///< lease was lost
+    done,
+    failed,
+    skipped,  ///< a host found the slot taken or over; in a record of its own
+};
+
+struct slot_record {
+    std::string job;
+    std::string slot;
+    unsigned attempt = 0;   ///< of this run, from 1
+    unsigned failures = 0;  ///< runs so far that ended and failed
+    slot_state state = slot_state::started;
+    std::optional<int> status;  ///< exit status, once it has ended
+    std::string host;
+    std::int64_t pid = 0;
+    std::string user;
+    std::int64_t started_ms = 0;  ///< since 1970, by the clock of the host that ran it: for people
+    std::int64_t ended_ms = 0;    ///< 0: not ended
+    std::int64_t next_at_ms = 0;  ///< failed: when it may be tried again; 0: never
+};
+
+[[nodiscard]] std::string_view name_of(slot_state state) noexcept;
+
+[[nodiscard]] std::string to_text(const slot_record& record);
+
+/// Empty when this is no slot's record, or one of a newer format: `newer` tells which.
+[[nodiscard]] std::optional<slot_record> slot_record_of(std::string_view text, bool& newer);
+
+// Keys. A slot's name holds neither '@' nor '#', so that no two of these are alike.
+
+[[nodiscard]] std::string key_of_slot(std::string_view job, std::string_view slot);
+[[nodiscard]] std::string key_of_skip(std::string_view job,
+                                      std::string_view slot,
+                                      std::string_view host);
+/// Empty when it may be the name of a slot; else why not.
+[[nodiscard]] std::string fault_of_slot(std::string_view slot);
+
+}  // namespace dibs::recipes

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// Once per slot on virtual time: several hosts on one memory store, crashes, retries, losses.
+#include "recipes/once.hpp"
+
+#include "store/memory/memory_store.hpp"
+#include "support/faulty_store.hpp"
+#include "support/virtual_environment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dibs::recipes {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace dibs::testing;
+using core::nanoseconds;
+
+/// One host. Its destruction is a crash: nothing is given back.
+class host {
+  public:
+    host(virtual_environment& in, const std::string& space, std::string name)
+        : world{in},
+          name_{std::move(name)},
+          line{in.view(),
+               store::make_memory_store(
+                   in.view(),
+                   {.name = space, .who = {}, .clock = in.store_clock().reader()})},
+          batches{in.view(), line},
+          doubts{in.view(), batches},
+          dog{in.view(),
+              batches,
+              doubts,
+              {.lost = [this](const lease_ptr& lease) { keys.lost(lease); }, .renewal_failed = {}}},
+          keys{in.view(), line, batches, dog, doubts},
+          slots{in.view(), line, keys, [] { return std::int64_t{1'764'460'800'000}; }} {}
+
+    [[nodiscard]] once_terms terms(nanoseconds wait = 0s) const {
+        once_terms made;
+        made.job = "nightly";
+        made.slot = "2026-11-29[UTC]";
+        made.acquire.lease.ttl = 6s;
+        made.acquire.lease.renew_every = 2s;
+        made.acquire.lease.attached = false;  // a crash shows by expiry, as over a network
+        made.acquire.wait = wait;
+        made.acquire.timeout = 5s;
+        made.who.host = name_;
+        return made;
+    }
+    using told_ptr = std::shared_ptr<std::optional<once_outcome>>;
+    told_ptr start(once_terms with) {
+        auto told = std::make_shared<std::optional<once_outcome>>();
+        call =
+            slots.claim(std::move(with), [told](once_outcome ended) { *told = std::move(ended); });
+        return told;
+    }
+    once_outcome claim(once_terms with) {
+        const auto told = start(std::move(with));
+        EXPECT_TRUE(world.run_until([&] { return told->has_value(); }, 2h));
+        return told->value_or(once_outcome{});
+    }
+    once_outcome claim() { return claim(terms()); }
+    release_reply finish(const once_outcome& run,
+                         bool success,
+                         int status,
+                         const once_terms& with) {
+        std::optional<release_reply> told;
+        slots.finish(run.lease, with, run.mine, success, status, [&](release_reply heard) {
+            told = std::move(heard);
+        });
+        EXPECT_TRUE(world.run_until([&] { return told.has_value(); }, 1min));
+        return told.value_or(release_reply{});
+    }
+    release_reply finish(const once_outcome& run, bool success, int status = 0) {
+        return finish(run, success, status, terms());
+    }
+    /// From now on nothing of it reaches the store.
+    void crash() {
+        line.plan = [](std::size_t, const auto&) { return fault::lose_request; };
+    }
+
+    virtual_environment& world;
+    std::string name_;
+    faulty_store line;
+    core::batcher batches;
+    core::undo doubts;
+    core::watchdog dog;
+    mutex keys;
+    once slots;
+    once::call_ptr call;
+};
+
+class Once : public ::testing::Test {
+  protected:
+    std::string space = [] {
+        static std::atomic<int> last{0};
+        return "once-test-" + std::to_string(++last);
+    }();
+    virtual_environment world;
+    host a{world, space, "a"};
+    host b{world, space, "b"};
+    host c{world, space, "c"};
+};
+
+TEST_F(Once, AHostThatIsLateFindsTheSlotDone) {
+    const auto run = a.claim();
+    ASSERT_EQ(run.verdict, once_verdict::granted);
+    EXPECT_EQ(run.mine.attempt, 1U);
+    EXPECT_FALSE(run.found);
+    EXPECT_TRUE(a.finish(run, true).released);
+    world.advance(50s);
+    const auto late = b.claim();
+    EXPECT_EQ(late.verdict, once_verdict::done);
+    ASSERT_TRUE(late.found);
+    EXPECT_EQ(late.found->host, "a");
+    EXPECT_EQ(late.found->status, 0);
+    EXPECT_EQ(late.found->state, slot_state::done);
+}
+
+TEST_F(Once, AnotherSlotOfTheJobIsAnotherRun) {
+    EXPECT_TRUE(a.finish(a.claim(), true).released);
+    auto tomorrow = b.terms();
+    tomorrow.slot = "2026-11-30[UTC]";
+    EXPECT_EQ(b.claim(tomorrow).verdict, once_verdict::granted);
+}
+
+TEST_F(Once, OfThreeHostsThatFireTogetherOneRuns) {
+    const std::vector<host::told_ptr> told{
+        a.start(a.terms()), b.start(b.terms()), c.start(c.terms())};
+    world.run_until([&] { return *told[0] && *told[1] && *told[2]; }, 1min);
+    int granted = 0;
+    int running = 0;
+    for (const auto& one : told) {
+        ASSERT_TRUE(*one);
+        granted += (*one)->verdict == once_verdict::granted ? 1 : 0;
+        running += (*one)->verdict == once_verdict::running ? 1 : 0;
+    }
+    EXPECT_EQ(granted, 1);
+    EXPECT_EQ(running, 2);
+}
+
+TEST_F(Once, WaitersSeeTheOutcome) {
+    const auto run = a.claim();
+    const auto waits = b.start(b.terms(1h));
+    const auto too = c.start(c.terms(1h));
+    world.advance(20s);
+    EXPECT_FALSE(*waits);
+    EXPECT_TRUE(a.finish(run, true).released);
+    world.run_until([&] { return *waits && *too; }, 10s);
+    ASSERT_TRUE(*waits && *too);
+    EXPECT_EQ((*waits)->verdict, once_verdict::done);
+    EXPECT_EQ((*too)->verdict, once_verdict::done);
+}
+
+TEST_F(Once, AWaitThatIsOverTellsWhoRuns) {
+    const auto run = a.claim();
+    const auto waited = b.claim(b.terms(10s));
+    EXPECT_EQ(waited.verdict, once_verdict::running);
+    EXPECT_EQ(waited.holders.size(), 1U);
+    EXPECT_TRUE(run.lease->held(world.now()));
+}
+
+TEST_F(Once, AfterACrashAnotherHostRunsAgainWithTheNextNumber) {
+    const auto run = a.claim();
+    a.crash();
+    EXPECT_EQ(b.claim().verdict, once_verdict::running);
+    world.advance(7s);
+    const auto again = b.claim();
+    ASSERT_EQ(again.verdict, once_verdict::granted);
+    EXPECT_EQ(again.mine.attempt, 2U);
+    EXPECT_EQ(again.mine.failures, 0U) << "a crash uses up no retry";
+    ASSERT_TRUE(again.found);
+    EXPECT_EQ(again.found->state, slot_state::started);
+    EXPECT_EQ(again.found->host, "a");
+}
+
+TEST_F(Once, AWaiterTakesOverFromACrashedHost) {
+    const auto run = a.claim();
+    const auto waits = b.start(b.terms(1h));
+    world.advance(1s);
+    a.crash();
+    world.run_until([&] { return waits->has_value(); }, 20s);
+    ASSERT_TRUE(*waits);
+    EXPECT_EQ((*waits)->verdict, once_verdict::granted);
+    EXPECT_EQ((*waits)->mine.attempt, 2U);
+}
+
+TEST_F(Once, AtMostOnceIsNeverGrantedAgainAfterACrash) {
+    auto careful = a.terms();
+    careful.at_most_once = true;
+    ASSERT_EQ(a.claim(careful).verdict, once_verdict::granted);
+    a.crash();
+    world.advance(24h);
+    for (const bool again : {true, false}) {
+        auto terms = b.terms();
+        terms.at_most_once = again;  // the mark counts, not the wish of whoever comes later
+        const auto late = b.claim(terms);
+        EXPECT_EQ(late.verdict, once_verdict::failed);
+        ASSERT_TRUE(late.found);
+        EXPECT_FALSE(late.found->status);
+    }
+}
+
+TEST_F(Once, AtMostOnceWaitersLearnOfACrash) {
+    auto careful = a.terms();
+    careful.at_most_once = true;
+    ASSERT_EQ(a.claim(careful).verdict, once_verdict::granted);
+    auto patient = b.terms(1h);
+    patient.at_most_once = true;
+    const auto waits = b.start(patient);
+    world.advance(1s);
+    a.crash();
+    world.run_until([&] { return waits->has_value(); }, 20s);
+    ASSERT_TRUE(*waits);
+    EXPECT_EQ((*waits)->verdict, once_verdict::failed);
+}
+
+TEST_F(Once, AFailureWithoutRetriesIsFinal) {
+    EXPECT_TRUE(a.finish(a.claim(), false, 3).released);
+    world.advance(24h);
+    const auto late = b.claim(b.terms(1h));
+    EXPECT_EQ(late.verdict, once_verdict::failed);
+    EXPECT_EQ(late.found->status, 3);
+    EXPECT_EQ(late.found->next_at_ms, 0);
+}
+
+TEST_F(Once, AFailureIsRetriedByAnyHostAfterItsBackOffUntilTheRetriesAreUsedUp) {
+    auto terms = a.terms();
+    terms.retries = 2;
+    terms.backoff = 1min;
+    EXPECT_TRUE(a.finish(a.claim(terms), false, 3, terms).released);
+    const auto early = b.claim(terms);
+    EXPECT_EQ(early.verdict, once_verdict::waiting);
+    EXPECT_GT(early.retry_after, 59s);
+    world.advance(61s);
+    const auto second = b.claim(terms);
+    ASSERT_EQ(second.verdict, once_verdict::granted);
+    EXPECT_EQ(second.mine.attempt, 2U);
+    EXPECT_TRUE(b.finish(second, false, 4, terms).released);
+    world.advance(61s);
+    EXPECT_EQ(c.claim(terms).verdict, once_verdict::waiting) << "the back-off doubles";
+    world.advance(60s);
+    const auto third = c.claim(terms);
+    ASSERT_EQ(third.verdict, once_verdict::granted);
+    EXPECT_EQ(third.mine.attempt, 3U);
+    EXPECT_TRUE(c.finish(third, false, 5, terms).released);
+    world.advance(24h);
+    const auto after = a.claim(terms);
+    EXPECT_EQ(after.verdict, once_verdict::failed);
+    EXPECT_EQ(after.found->status, 5);
+    EXPECT_EQ(after.found->failures, 3U);
+}
+
+TEST_F(Once, AWaiterSleepsThroughTheBackOffAndRunsThen) {
+    auto terms = a.terms();
+    terms.retries = 1;
+    EXPECT_TRUE(a.finish(a.claim(terms), false, 3, terms).released);
+    terms.acquire.wait = 1h;
+    const auto from = world.now();
+    const auto run = b.claim(terms);
+    EXPECT_EQ(run.verdict, once_verdict::granted);
+    EXPECT_EQ(run.mine.attempt, 2U);
+    EXPECT_GE(world.now() - from, 59s);
+    EXPECT_LE(world.now() - from, 62s);
+}
+
+TEST_F(Once, AnAttemptIsNumberedAnewWhenAnotherRunCameBetween) {
+    auto terms = a.terms();
+    terms.retries = 1;
+    terms.backoff = 0s;  // so that a failure does not stand between
+    const auto first = a.claim(terms);
+    auto patient = b.terms(1h);
+    patient.retries = 1;
+    const auto waits = b.start(patient);  // numbered while the first run is under way
+    world.advance(1s);
+    EXPECT_TRUE(a.finish(first, false, 3, terms).released);
+    world.run_until([&] { return waits->has_value(); }, 20s);
+    ASSERT_TRUE(*waits);
+    ASSERT_EQ((*waits)->verdict, once_verdict::granted);
+    EXPECT_EQ((*waits)->mine.attempt, 2U);
+    EXPECT_EQ((*waits)->mine.failures, 1U);
+    EXPECT_TRUE(b.finish(**waits, false, 4, patient).released);
+    EXPECT_EQ(c.claim(terms).verdict, once_verdict::failed) << "both retries are used up";
+}
+
+TEST_F(Once, ALostRunIsNeverDone) {
+    const auto run = a.claim();
+    a.crash();
+    world.advance(7s);
+    a.line.plan = {};
+    EXPECT_FALSE(run.lease->held(world.now()));
+    EXPECT_FALSE(a.finish(run, true).released);
+    const auto again = b.claim();
+    EXPECT_EQ(again.verdict, once_verdict::granted);
+    EXPECT_FALSE(a.finish(run, true).released);
+    EXPECT_TRUE(b.finish(again, true).released);
+}
+
+TEST_F(Once, AnOutcomeIsSentAgainWhenItsAnswerIsLost) {
+    for (const auto trouble :
+         {fault::doubt, fault::lose_request, fault::refuse, fault::lose_answer}) {
+        auto terms = a.terms();
+        terms.slot = "slot-" + std::to_string(static_cast<int>(trouble));
+        const auto run = a.claim(terms);
+        ASSERT_EQ(run.verdict, once_verdict::granted);
+        bool hit = false;
+        a.line.plan = [&](std::size_t, const faulty_store::seen_batch& batch) {
+            const bool is_release = std::holds_alternative<core::release>(batch.entries[0].what);
+            return is_release && !std::exchange(hit, true) ? trouble : fault::none;
+        };
+        EXPECT_TRUE(a.finish(run, true, 0, terms).released) << static_cast<int>(trouble);
+        EXPECT_TRUE(hit);
+        a.line.plan = {};
+        auto late = b.terms();
+        late.slot = terms.slot;
+        EXPECT_EQ(b.claim(late).verdict, once_verdict::done);
+    }
+}
+
+TEST_F(Once, TwoCallsOfOneProcessDoNotHandTheSlotOn) {
+    const auto run = a.claim();
+    const auto second = a.start(a.terms(1h));
+    const auto third = a.start(a.terms(1h));
+    world.advance(1s);
+    EXPECT_TRUE(a.finish(run, true).released);
+    world.run_until([&] { return *second && *third; }, 10s);
+    ASSERT_TRUE(*second && *third);
+    EXPECT_EQ((*second)->verdict, once_verdict::done);
+    EXPECT_EQ((*third)->verdict, once_verdict::done);
+}
+
+TEST_F(Once, ACancelledWaitRunsNothing) {
+    const auto run = a.claim();
+    const auto waits = b.start(b.terms(1h));
+    world.advance(1s);
+    b.slots.cancel(b.call);
+    world.run_ready();
+    ASSERT_TRUE(*waits);
+    EXPECT_EQ((*waits)->error, errc::cancelled);
+    EXPECT_FALSE((*waits)->lease);
+    EXPECT_TRUE(a.finish(run, false).released);
+    world.advance(1min);
+    EXPECT_EQ(c.claim().verdict, once_verdict::failed) << "nobody has run it since";
+}
+
+TEST_F(Once, TheOutcomeIsForgottenAfterItsTime) {
+    auto terms = a.terms();
+    terms.keep = 1h;
+    EXPECT_TRUE(a.finish(a.claim(terms), true, 0, terms).released);
+    world.advance(59min);
+    EXPECT_EQ(b.claim(terms).verdict, once_verdict::done);
+    world.advance(2min);
+    EXPECT_EQ(b.claim(terms).verdict, once_verdict::granted);
+}
+
+TEST_F(Once, ARecordOfANewerReleaseOrOfSomethingElseIsNotGuessedAt) {
+    for (const auto& [value, expected] :
+         {std::pair{std::string(R"({"v":2,"whatever":1})"), errc::newer_format},
+          std::pair{std::string("not a record"), errc::store_damaged}}) {
+        auto terms = a.terms();
+        terms.slot = "odd-" + std::to_string(value.size());
+        std::optional<mutex_outcome> taken;
+        a.keys.acquire(key_of_slot(terms.job, terms.slot),
+                       terms.acquire,
+                       [&](mutex_outcome outcome) { taken = std::move(outcome); });
+        world.run_until([&] { return taken.has_value(); }, 1s);
+        ASSERT_TRUE(taken && taken->lease);
+        bool told = false;
+        core::result_to_keep left;
+        left.value = value;
+        left.keep = 1h;
+        a.keys.release(taken->lease, left, [&](const release_reply&) { told = true; });
+        world.run_until([&] { return told; }, 1s);
+        const auto found = b.claim(terms);
+        EXPECT_EQ(found.verdict, once_verdict::trouble);
+        EXPECT_EQ(found.error, expected);
+    }
+}
+
+TEST(SlotRecord, SurvivesTheWayThroughText) {
+    slot_record made;
+    made.job = "a \"job\"";
+    made.slot = "2026-11-29[Europe/Berlin]";
+    made.attempt = 3;
+    made.failures = 2;
+    made.state = slot_state::failed;
+    made.status = 137;
+    made.host = "h";
+    made.pid = 17;
+    made.user = "u";
+    made.started_ms = 1;
+    made.ended_ms = 2;
+    made.next_at_ms = 3;
+    bool newer = true;
+    const auto read = slot_record_of(to_text(made), newer);
+    ASSERT_TRUE(read);
+    EXPECT_FALSE(newer);
+    EXPECT_EQ(to_text(*read), to_text(made));
+}
+
+TEST(SlotRecord, KeysOfDifferentThingsDiffer) {
+    EXPECT_EQ(key_of_slot("a@b", "c"), "a@b@c");
+    EXPECT_NE(fault_of_slot("b@c"), "") << "or it would be the slot of another job";
+    EXPECT_NE(fault_of_slot("x#skip:host"), "") << "or it would be another slot's skip";
+    EXPECT_NE(fault_of_slot(""), "");
+    EXPECT_EQ(fault_of_slot("2026-11-29T10:30Z"), "");
+}
+
+}  // namespace
+}  // namespace dibs::recipes
