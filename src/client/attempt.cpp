@@ -12,6 +12,50 @@
 
 namespace dibs::detail {
 
+namespace {
+
+recipes::mutex_outcome acquired(const std::shared_ptr<client_core>& core,
+                                std::string_view key,
+                                const acquire_options& options) {
+    recipes::mutex_outcome outcome;
+    core->run([&](core::task done) {
+        if (core->closed()) {
+            outcome.error = errc::closed;
+            done();
+            return;
+        }
+        core->mutex().acquire(
+            std::string(key),
+            terms_of(options),
+            [&outcome, done = std::move(done)](recipes::mutex_outcome ended) mutable {
+                outcome = std::move(ended);
+                done();
+            });
+    });
+    return outcome;
+}
+
+recipes::mutex_outcome acquired_or_stopped(const std::shared_ptr<client_core>& core,
+                                           std::string_view key,
+                                           const acquire_options& options,
+                                           std::stop_token stop) {
+    const auto state = std::make_shared<operation::state>();
+    recipes::mutex_outcome outcome;
+    const std::stop_callback on_stop(std::move(stop), [&core, state] { state->cancel(core); });
+    core->run([&](core::task done) {
+        state->start(core,
+                     std::string(key),
+                     terms_of(options),
+                     [&outcome, done = std::move(done)](recipes::mutex_outcome ended) mutable {
+                         outcome = std::move(ended);
+                         done();
+                     });
+    });
+    return outcome;
+}
+
+}  // namespace
+
 attempt acquire_with_reason(client& through,
                             std::string_view key,
                             acquire_options options,
@@ -34,20 +78,8 @@ attempt acquire_with_reason(client& through,
         fail(errc::invalid_argument, fault);
         return told;
     }
-    const auto state = std::make_shared<operation::state>();
-    recipes::mutex_outcome outcome;
-    {
-        const std::stop_callback on_stop(stop, [&core, state] { state->cancel(core); });
-        core->run([&](core::task done) {
-            state->start(core,
-                         std::string(key),
-                         terms_of(options),
-                         [&outcome, done = std::move(done)](recipes::mutex_outcome ended) mutable {
-                             outcome = std::move(ended);
-                             done();
-                         });
-        });
-    }
+    auto outcome = stop.stop_possible() ? acquired_or_stopped(core, key, options, std::move(stop))
+                                        : acquired(core, key, options);
     if (outcome.error) {
         fail(outcome.error, outcome.detail.empty() ? outcome.error.message() : outcome.detail);
     } else if (outcome.lease) {

@@ -111,15 +111,24 @@ void batcher::take(std::deque<std::shared_ptr<pending>>& from,
     }
 }
 
+std::shared_ptr<batcher::flight> batcher::empty_flight(lane_state& which) {
+    // Unless the store or a timer still looks at it.
+    if (which.spare && which.spare.use_count() == 1) {
+        return std::move(which.spare);
+    }
+    return std::make_shared<flight>(which, *this, alive_);
+}
+
 void batcher::flush(lane_state& which) {
     if (which.under_way || closed_) {
         return;
     }
     const auto now = env_.time.now();
-    auto batch = std::make_shared<flight>(which, *this, alive_);
+    auto batch = empty_flight(which);
     take(which.first, batch->entries, now);
     take(which.second, batch->entries, now);
     if (batch->entries.empty()) {
+        which.spare = std::move(batch);
         return;
     }
     batch->sent = now;
@@ -146,6 +155,7 @@ void batcher::flush(lane_state& which) {
 }
 
 void batcher::answered(const std::shared_ptr<flight>& batch, answers given) {
+    const std::weak_ptr<bool> alive = alive_;
     env_.time.disarm(batch->patience);
     in_flight_ -= batch->entries.size();
     free_lane(batch);
@@ -155,6 +165,10 @@ void batcher::answered(const std::shared_ptr<flight>& batch, answers given) {
         auto told = at < given.size() ? std::move(given[at])
                                       : in_doubt("the store answered fewer entries than it was sent");
         one.done({.given = std::move(told), .sent = batch->sent});
+    }
+    if (!alive.expired()) {
+        batch->entries.clear();
+        batch->on.spare = batch;
     }
 }
 

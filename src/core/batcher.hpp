@@ -67,12 +67,14 @@ class batcher {
         std::deque<std::shared_ptr<pending>> first;   ///< releases, renewals
         std::deque<std::shared_ptr<pending>> second;  ///< acquires and the rest
         std::shared_ptr<flight> under_way;            ///< holds up the lane until answered or out of patience
+        std::shared_ptr<flight> spare;                ///< answered, for the next batch
         bool flush_posted = false;
     };
 
     lane_state& lane_of(const verb& what) noexcept;
     void post_flush(lane_state& which);
     void flush(lane_state& which);
+    std::shared_ptr<flight> empty_flight(lane_state& which);
     void take(std::deque<std::shared_ptr<pending>>& from,
               std::vector<std::shared_ptr<pending>>& into,
               instant now);

@@ -55,7 +55,7 @@ struct watchdog::guarded_lease : std::enable_shared_from_this<watchdog::guarded_
         std::optional<renew::change> into;
         batcher::completion done;
     };
-    std::deque<wish> wishes;      ///< what the holder asked for while a renewal was on its way
+    std::vector<wish> wishes;     ///< what the holder asked for while a renewal was on its way
     std::optional<wish> current;  ///< whose renewal is on its way
 
     /// A renewal that shortens the lease counts from when it is sent, since its answer may get lost. Answers to
@@ -101,7 +101,7 @@ bool watchdog::forget(const lease_state& lease) {
     env_.time.disarm(which->alarm);
     batcher_.cancel(which->ticket);
     if (which->current && which->current->done) {
-        which->wishes.push_front(std::move(*which->current));
+        which->wishes.insert(which->wishes.begin(), std::move(*which->current));
     }
     for (auto& wish : which->wishes) {
         wish.done({.given = refused(errc::not_held, "the lease was given back meanwhile")});
@@ -179,7 +179,7 @@ void watchdog::send(guarded_lease& which, instant now) {
     auto ttl = lease.terms.ttl;
     if (!which.wishes.empty()) {
         which.current = std::move(which.wishes.front());
-        which.wishes.pop_front();
+        which.wishes.erase(which.wishes.begin());
         ttl = which.current->ttl;
         asked.adopt = which.current->into;
     }

@@ -8,11 +8,11 @@
 // Thread safety: none; it lives on the executor.
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "core/batcher.hpp"
 #include "core/environment.hpp"
