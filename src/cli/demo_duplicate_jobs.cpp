@@ -26,7 +26,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -242,7 +241,7 @@ int play(const std::string& outbox, const std::string* store) {
     }
     std::stable_sort(lines.begin(), lines.end());
     for (const auto& shown : lines) {
-        std::cout << "  " << shown;
+        deliver("  " + shown);
     }
     if (failed) {
         throw failure(exit_status::unavailable, "a container could not do its part");
@@ -252,7 +251,7 @@ int play(const std::string& outbox, const std::string* store) {
     while (std::getline(written, line)) {
         ++mails;
     }
-    std::cout << "  e-mails sent: " << mails << " (should be 1)\n" << std::flush;
+    deliver("  e-mails sent: " + std::to_string(mails) + " (should be 1)\n");
     return mails;
 }
 
@@ -282,11 +281,10 @@ int duplicate_jobs(const std::string* chosen_store) {
     const temporary_folder folder;
     const std::string store =
         chosen_store != nullptr ? *chosen_store : "sqlite:" + folder.path() + "/locks.db";
-    std::cout << "Three containers, the same nightly job (" << length_of_work.count()
-              << " ms of work, then an e-mail to the customers).\n\nwithout a lock:\n"
-              << std::flush;
+    deliver("Three containers, the same nightly job (" + std::to_string(length_of_work.count()) +
+            " ms of work, then an e-mail to the customers).\n\nwithout a lock:\n");
     (void)play(folder.path() + "/outbox-without", nullptr);
-    std::cout << "\nwith dibs:\n" << std::flush;
+    deliver("\nwith dibs:\n");
     const int mails = play(folder.path() + "/outbox-with", &store);
     return mails == 1 ? exit_status::ok : exit_status::trouble;
 }
@@ -300,7 +298,7 @@ const command_syntax& demo_syntax() {
 int demo_command(const global_options& global, words given) {
     const auto found = parse_arguments(syntax, given);
     if (found.has("help")) {
-        std::cout << help_text(syntax);
+        deliver(help_text(syntax));
         return exit_status::ok;
     }
     if (found.operands.empty() || found.operands.front() != "duplicate-jobs") {

@@ -5,12 +5,11 @@
 #include "cli/failure.hpp"
 #include "cli/json.hpp"
 #include "cli/option_table.hpp"
+#include "cli/speech.hpp"
 #include "cli/store_access.hpp"
 #include "core/key.hpp"
 
 #include <dibs/dibs.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -125,7 +124,7 @@ int ls_command(const global_options& global, words given) {
             text = as_text(table);
         }
     }
-    (void)!::write(STDOUT_FILENO, text.data(), text.size());
+    deliver(text);
     return exit_status::ok;
 }
 

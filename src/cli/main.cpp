@@ -20,11 +20,12 @@ namespace {
 namespace cli = dibs::cli;
 
 /// Whoever starts us without stdin, stdout or stderr must not find one of our descriptors in their
-/// place. Close-on-exec, so that the child finds them closed again.
+/// place. What stands there instead can be neither read nor written, and needs no /dev.
+/// Close-on-exec, so that the child finds them closed again.
 void occupy_standard_descriptors() {
     for (int number = 0; number <= 2; ++number) {
         if (::fcntl(number, F_GETFD) < 0 && errno == EBADF) {
-            (void)!::open("/dev/null", O_RDWR | O_CLOEXEC);
+            (void)!::open("/", O_PATH | O_CLOEXEC);
         }
     }
 }
@@ -37,8 +38,12 @@ int command(const std::vector<std::string>& given) {
     if (found.has("help") || found.command.empty() || found.command.front() == "help") {
         const bool asked = found.has("help") || !found.command.empty();
         const auto text = cli::help_text(cli::main_syntax());
-        (void)!::write(asked ? STDOUT_FILENO : STDERR_FILENO, text.data(), text.size());
-        return asked ? cli::exit_status::ok : cli::exit_status::usage;
+        if (!asked) {
+            (void)!::write(STDERR_FILENO, text.data(), text.size());
+            return cli::exit_status::usage;
+        }
+        cli::deliver(text);
+        return cli::exit_status::ok;
     }
     cli::global_options global;
     global.store = found.value("store");

@@ -4,7 +4,12 @@
 #include "cli/failure.hpp"
 #include "core/key.hpp"
 
+#include <getopt.h>
+
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace dibs::cli {
 
@@ -18,40 +23,72 @@ const std::string* arguments::value(std::string_view name) const {
     return found == values_.end() ? nullptr : &found->second.back();
 }
 
+/// Feeds getopt_long from the table. It keeps its place in globals, so this runs before threads.
 class argument_parser {
   public:
     argument_parser(const command_syntax& syntax, std::span<const std::string> words)
-        : syntax_(syntax), words_(words) {}
-
-    arguments parse() {
-        while (at_ < words_.size()) {
-            const std::string& word = words_[at_];
-            if (word == "--") {
-                ++at_;
-                take_the_rest();
-                break;
-            }
-            if (word.size() > 2 && word.starts_with("--")) {
-                ++at_;
-                take_long(word.substr(2));
-            } else if (word.size() > 1 && word[0] == '-') {
-                ++at_;
-                take_letters(word);
-            } else if (operands_wanted() > 0) {
-                found_.operands.push_back(word);
-                ++at_;
-            } else if (syntax_.command_follows) {
-                found_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_),
-                                      words_.end());
-                break;
-            } else {
-                throw usage_error("unexpected operand: " + core::printable(word));
+        : syntax_(syntax) {
+        argv_.push_back(const_cast<char*>("dibs"));
+        for (const auto& word : words) {
+            argv_.push_back(const_cast<char*>(word.c_str()));  // with `+` it moves nothing about
+        }
+        argv_.push_back(nullptr);
+        for (const auto& known : syntax.options) {
+            names_.emplace_back(known.name);
+            if (known.letter != 0) {
+                letters_ += known.letter;
+                letters_ += known.value.empty() ? "" : ":";
             }
         }
-        return std::move(found_);
+        for (std::size_t index = 0; index < names_.size(); ++index) {
+            const bool flag = syntax.options[index].value.empty();
+            long_options_.push_back({names_[index].c_str(),
+                                     flag ? no_argument : required_argument,
+                                     nullptr,
+                                     long_code(index)});
+        }
+        long_options_.push_back({});
+        ::optind = 0;  // start anew
+        ::opterr = 0;
+    }
+
+    arguments parse() {
+        while (true) {
+            const char* word = next_word();
+            const bool ends_options = word != nullptr && std::string_view(word) == "--";
+            refuse_abbreviation(word);
+            const int code = ::getopt_long(static_cast<int>(argv_.size()) - 1,
+                                           argv_.data(),
+                                           letters_.c_str(),
+                                           long_options_.data(),
+                                           nullptr);
+            if (code != -1) {
+                take_option(code);
+            } else if (ends_options) {
+                take_the_rest();
+                return std::move(found_);
+            } else if (next_word() == nullptr) {
+                return std::move(found_);
+            } else if (operands_wanted() > 0) {
+                take_operand();
+            } else if (syntax_.command_follows) {
+                take_command();
+                return std::move(found_);
+            } else {
+                throw usage_error("unexpected operand: " + core::printable(next_word()));
+            }
+        }
     }
 
   private:
+    /// Beyond every letter.
+    static int long_code(std::size_t index) { return 256 + static_cast<int>(index); }
+
+    /// What getopt_long looks at next; nullptr at the end.
+    [[nodiscard]] const char* next_word() const {
+        return argv_[static_cast<std::size_t>(std::max(::optind, 1))];
+    }
+
     [[nodiscard]] std::size_t operands_wanted() const {
         const std::size_t given =
             found_.operands.size() +
@@ -59,81 +96,79 @@ class argument_parser {
         return given < syntax_.operands_max ? syntax_.operands_max - given : 0;
     }
 
+    void take_operand() {
+        found_.operands.emplace_back(argv_[static_cast<std::size_t>(::optind++)]);
+    }
+
+    void take_command() {
+        while (next_word() != nullptr) {
+            found_.command.emplace_back(argv_[static_cast<std::size_t>(::optind++)]);
+        }
+    }
+
     /// After `--` nothing is an option any more. A second `--` may set operands and command apart.
     void take_the_rest() {
-        while (at_ < words_.size() && operands_wanted() > 0) {
-            found_.operands.push_back(words_[at_++]);
-            if (at_ < words_.size() && words_[at_] == "--" && syntax_.command_follows) {
-                ++at_;
+        while (next_word() != nullptr && operands_wanted() > 0) {
+            take_operand();
+            if (syntax_.command_follows && next_word() != nullptr &&
+                std::string_view(next_word()) == "--") {
+                ++::optind;
                 break;
             }
         }
-        if (at_ < words_.size() && !syntax_.command_follows) {
-            throw usage_error("unexpected operand: " + core::printable(words_[at_]));
+        if (next_word() != nullptr && !syntax_.command_follows) {
+            throw usage_error("unexpected operand: " + core::printable(next_word()));
         }
-        found_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+        take_command();
     }
 
-    [[nodiscard]] const option& known(std::string_view name) const {
-        for (const auto& candidate : syntax_.options) {
-            if (candidate.name == name) {
-                return candidate;
-            }
-        }
-        throw usage_error("unknown option --" + core::printable(name) + "; see dibs " +
-                          std::string(syntax_.name) + " --help");
+    [[noreturn]] void refuse(std::string_view option) const {
+        throw usage_error("unknown option " + core::printable(option) + "; see dibs " +
+                          std::string(syntax_.name) + (syntax_.name.empty() ? "" : " ") + "--help");
     }
 
-    [[nodiscard]] const option& known(char letter) const {
-        for (const auto& candidate : syntax_.options) {
-            if (candidate.letter != 0 && candidate.letter == letter) {
-                return candidate;
-            }
-        }
-        throw usage_error("unknown option -" + core::printable(std::string(1, letter)) +
-                          "; see dibs " + std::string(syntax_.name) + " --help");
-    }
-
-    void add(const option& chosen, std::string value) {
-        found_.values_[std::string(chosen.name)].push_back(std::move(value));
-    }
-
-    std::string next_word(const option& chosen) {
-        if (at_ == words_.size()) {
-            throw usage_error("--" + std::string(chosen.name) + " needs a value (" +
-                              std::string(chosen.value) + ")");
-        }
-        return words_[at_++];
-    }
-
-    void take_long(const std::string& text) {
-        const auto equals = text.find('=');
-        const auto& chosen = known(std::string_view(text).substr(0, equals));
-        if (chosen.value.empty()) {
-            if (equals != std::string::npos) {
-                throw usage_error("--" + std::string(chosen.name) + " takes no value");
-            }
-            add(chosen, {});
-        } else {
-            add(chosen, equals == std::string::npos ? next_word(chosen) : text.substr(equals + 1));
-        }
-    }
-
-    void take_letters(const std::string& word) {
-        for (std::size_t index = 1; index < word.size(); ++index) {
-            const auto& chosen = known(word[index]);
-            if (chosen.value.empty()) {
-                add(chosen, {});
-                continue;
-            }
-            add(chosen, index + 1 < word.size() ? word.substr(index + 1) : next_word(chosen));
+    /// getopt_long takes `--tt` for `--ttl`. In a crontab that would change its meaning, or break,
+    /// with the next option we add.
+    void refuse_abbreviation(const char* word) const {
+        const std::string_view text = word != nullptr ? word : "";
+        if (text.size() <= 2 || !text.starts_with("--")) {
             return;
         }
+        const auto option = text.substr(0, text.find('='));
+        if (std::find(names_.begin(), names_.end(), option.substr(2)) == names_.end()) {
+            refuse(option);
+        }
+    }
+
+    [[nodiscard]] const option& option_of(int code) const {
+        for (std::size_t index = 0; index < syntax_.options.size(); ++index) {
+            const auto& candidate = syntax_.options[index];
+            if (code == long_code(index) ||
+                (candidate.letter != 0 && code == static_cast<unsigned char>(candidate.letter))) {
+                return candidate;
+            }
+        }
+        refuse("-" + std::string(1, static_cast<char>(code)));
+    }
+
+    void take_option(int code) {
+        const bool wrong = code == '?' || code == ':';
+        const auto& chosen = option_of(wrong ? ::optopt : code);
+        const std::string name(chosen.name);
+        if (code == ':') {
+            throw usage_error("--" + name + " needs a value (" + std::string(chosen.value) + ")");
+        }
+        if (code == '?') {
+            throw usage_error("--" + name + " takes no value");
+        }
+        found_.values_[name].emplace_back(chosen.value.empty() ? "" : ::optarg);
     }
 
     const command_syntax& syntax_;
-    std::span<const std::string> words_;
-    std::size_t at_ = 0;
+    std::vector<char*> argv_;
+    std::vector<std::string> names_;
+    std::string letters_ = "+:";  ///< stop at the first operand; tell a missing value apart
+    std::vector<::option> long_options_;
     arguments found_;
 };
 

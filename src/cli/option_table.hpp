@@ -2,9 +2,10 @@
 #pragma once
 // The options of a command as a table, which feeds the parser and the help text alike.
 //
-// Not one of the option libraries: none of those at hand stops at the command that `run` is to
-// execute, with options allowed on both sides of the key, so that `dibs run --ttl 9s k sh -c 'exit
-// 3'` needs no `--`.
+// The scanning is done by libc's getopt_long. The option libraries at hand do not stop at the
+// command that `run` is to execute while they allow options on both sides of the key, so that `dibs
+// run --ttl 9s k sh -c 'exit 3'` needs no `--`; getopt_long stops at each operand, and goes on from
+// there.
 
 #include <map>
 #include <span>

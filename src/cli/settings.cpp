@@ -79,7 +79,8 @@ file_settings find_settings(const surroundings& where) {
     for (const auto& path : settings_files(where)) {
         // A file that is there but cannot be read is trouble, not an invitation to use the next
         // one.
-        if (::access(path.c_str(), F_OK) == 0) {
+        std::error_code ignored;
+        if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
             return read_settings_file(path);
         }
     }

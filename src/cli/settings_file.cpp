@@ -6,9 +6,12 @@
 
 #include <toml++/toml.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <system_error>
 
 namespace dibs::cli {
 
@@ -43,9 +46,20 @@ std::chrono::milliseconds duration_of(const std::string& path,
 }  // namespace
 
 file_settings read_settings_file(const std::string& path) {
+    // Looked at before it is opened: a pipe would keep us waiting for a writer.
+    std::error_code error;
+    const auto what = std::filesystem::status(path, error);
+    if (!std::filesystem::is_regular_file(what) && !std::filesystem::is_character_file(what)) {
+        throw configuration_error(
+            path + ": " +
+            (std::filesystem::exists(what) ? "is not a file" : "is a link that leads nowhere") +
+            "; make it a file of settings, or remove it");
+    }
+    errno = 0;
     std::ifstream stream(path);
-    if (!stream || std::filesystem::is_directory(path)) {
-        throw configuration_error(path + ": cannot be read");
+    if (!stream) {
+        throw configuration_error(path + ": cannot be read: " + std::strerror(errno) +
+                                  "; let this user read it");
     }
     file_settings found;
     found.path = path;

@@ -2,12 +2,15 @@
 #include "cli/speech.hpp"
 
 #include "cli/duration.hpp"
+#include "cli/failure.hpp"
 #include "core/key.hpp"
 
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 
 namespace dibs::cli {
@@ -18,6 +21,20 @@ void say(std::string_view text) noexcept {
         (void)!::write(STDERR_FILENO, line.data(), line.size());
     } catch (...) {
         // Out of memory: the line is not worth ending for.
+    }
+}
+
+void deliver(std::string_view text) {
+    while (!text.empty()) {
+        const auto got = ::write(STDOUT_FILENO, text.data(), text.size());
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            throw failure(exit_status::input_output,
+                          std::string("the output cannot be written: ") + std::strerror(errno));
+        }
+        text.remove_prefix(static_cast<std::size_t>(got));
     }
 }
 

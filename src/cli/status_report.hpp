@@ -29,8 +29,8 @@ struct status_report {
 /// Whether a report could be written there; empty when it can, else why not.
 [[nodiscard]] std::string fault_of_report_path(const std::string& path);
 
-/// Replaces the file in one step, so that a reader sees all of it or the old one. False when that
-/// failed.
+/// Replaces the file in one step, so that a reader sees all of it or the old one; a device, a pipe
+/// or a link is kept and written to. False when that failed.
 bool write_report(const std::string& path, const status_report& report);
 
 }  // namespace dibs::cli

@@ -4,10 +4,9 @@
 #include "cli/exit_status.hpp"
 #include "cli/json.hpp"
 #include "cli/option_table.hpp"
+#include "cli/speech.hpp"
 
 #include <dibs/version.hpp>
-
-#include <unistd.h>
 
 #include <array>
 #include <string>
@@ -45,7 +44,7 @@ int version_command(words given) {
     } else {
         text = std::string("dibs ") + DIBS_VERSION_STRING + "\n";
     }
-    (void)!::write(STDOUT_FILENO, text.data(), text.size());
+    deliver(text);
     return exit_status::ok;
 }
 

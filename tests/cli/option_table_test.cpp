@@ -65,9 +65,44 @@ TEST(OptionTable, RefusesWhatItDoesNotKnow) {
                                                {"-x", "k", "c"},
                                                {"k", "--what", "c"},
                                                {"k", "--ttl"},
+                                               {"--ver", "k", "c"},
+                                               {"--tt=5s", "k", "c"},
+                                               {"--=x", "k", "c"},
+                                               {"-vx", "k", "c"},
+                                               {"-:", "k", "c"},
+                                               {"-E"},
                                                {"--no-renew=yes", "k", "c"}}) {
         EXPECT_THROW((void)parse(words), usage_error) << words.front();
     }
+}
+
+TEST(OptionTable, NamesWhatItRefuses) {
+    const std::pair<list, const char*> bad[] = {
+        {{"--he", "k", "c"}, "unknown option --he; see dibs run --help"},
+        {{"--stat=x", "k", "c"}, "unknown option --stat; see dibs run --help"},
+        {{"-vx", "k", "c"}, "unknown option -x; see dibs run --help"},
+        {{"k", "--ttl"}, "--ttl needs a value (DURATION)"},
+        {{"k", "-E"}, "--held-code needs a value (N)"},
+        {{"--no-renew=1", "k", "c"}, "--no-renew takes no value"}};
+    for (const auto& [words, said] : bad) {
+        try {
+            (void)parse(words);
+            ADD_FAILURE() << said;
+        } catch (const usage_error& fault) {
+            EXPECT_STREQ(fault.what(), said);
+        }
+    }
+}
+
+TEST(OptionTable, TakesADoubleDashAsAValueAndALoneDashAsAnOperand) {
+    const auto value = parse({"-w", "--", "k", "c", "--"});
+    EXPECT_EQ(*value.value("wait"), "--");
+    EXPECT_EQ(value.operands, list{"k"});
+    EXPECT_EQ(value.command, (list{"c", "--"}));
+    const auto lone = parse({"-", "-", "x"});
+    EXPECT_EQ(lone.operands, list{"-"});
+    EXPECT_EQ(lone.command, (list{"-", "x"}));
+    EXPECT_EQ(*parse({"--wait=", "k", "c"}).value("wait"), "");
 }
 
 TEST(OptionTable, HelpNamesEveryOption) {
