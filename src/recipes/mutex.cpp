@@ -503,7 +503,8 @@ void mutex::cancel(const call_ptr& which, errc why) {
         finish(which, std::move(outcome));
     } else {
         which->finished = true;
-        which->done(std::move(outcome));
+        auto done = std::move(which->done);  // what it holds may hold the call
+        done(std::move(outcome));
     }
 }
 
