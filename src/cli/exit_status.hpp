@@ -10,6 +10,7 @@ inline constexpr int trouble = 1;         ///< doctor, check, a demo: not as it 
 inline constexpr int usage = 64;          ///< the command line is wrong
 inline constexpr int unavailable = 69;    ///< the store cannot be reached, or grants nothing now
 inline constexpr int our_bug = 70;        ///< an invariant of the command itself broke
+inline constexpr int system = 71;         ///< no descriptor, process or memory to be had
 inline constexpr int input_output = 74;   ///< what was to be told could not be written
 inline constexpr int held = 75;           ///< somebody else holds the key, or the wait is over
 inline constexpr int configuration = 78;  ///< settings, the store's file, or rights to it

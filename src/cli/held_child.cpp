@@ -8,9 +8,13 @@
 #include "cli/speech.hpp"
 #include "cli/supervisor/boot_time.hpp"
 #include "client/attempt.hpp"
+#include "core/key.hpp"
 
 #include <dibs/dibs.hpp>
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
 
 namespace dibs::cli {
@@ -61,6 +65,23 @@ ending run_held_child(client& through,
     return end;
 }
 
+namespace {
+
+std::string why_not_started(const ending& end) {
+    const std::string name = end.tried.empty() ? "\"\"" : core::printable(end.tried);
+    const std::string said = name + ": " + std::strerror(end.exec_error);
+    if (end.exec_error == ENOEXEC) {
+        return said + "; a script needs a first line such as #!/bin/sh";
+    }
+    if (end.exec_error == ENOENT && end.tried.find('/') != std::string::npos &&
+        ::access(end.tried.c_str(), F_OK) == 0) {
+        return said + ": the file is there, but not the interpreter that it names";
+    }
+    return said;
+}
+
+}  // namespace
+
 judgement judge(const child_terms& terms, const ending& end, const lease_end& lease) {
     const auto lease_words = quoted_key(terms.key) + " (fence " + std::to_string(lease.fence) +
                              ", store " + redact_url(terms.store.url) + ")";
@@ -109,7 +130,7 @@ judgement judge(const child_terms& terms, const ending& end, const lease_end& le
     }
     judgement made;
     if (never_ran) {
-        made = told(end.status, "not_started", end.tried + ": " + std::strerror(end.exec_error));
+        made = told(end.status, "not_started", why_not_started(end));
     } else if (end.stopped == stop_cause::max_runtime) {
         made = told(
             exit_status::max_runtime,

@@ -12,7 +12,9 @@
 
 #include <cerrno>
 #include <exception>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -65,6 +67,12 @@ int main(int argc, char** argv) {
     } catch (const cli::failure& fault) {
         cli::say(fault.what());
         return fault.status();
+    } catch (const std::system_error& fault) {
+        cli::say(fault.what());
+        return cli::exit_status::system;
+    } catch (const std::bad_alloc&) {
+        cli::say("out of memory");
+        return cli::exit_status::system;
     } catch (const std::exception& fault) {
         cli::say(fault.what());
         return cli::exit_status::our_bug;

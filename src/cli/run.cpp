@@ -19,11 +19,14 @@
 
 #include <dibs/dibs.hpp>
 
+#include <strings.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace dibs::cli {
@@ -51,10 +54,14 @@ class run_session {
             report_.outcome = status == exit_status::unavailable ? "unavailable" : "invalid";
             report_.message = fault.what();
             say(fault.what());
+        } catch (const std::system_error& fault) {
+            status = exit_status::system;
+            say_not_started(fault.what());
+        } catch (const std::bad_alloc&) {
+            status = exit_status::system;
+            say_not_started("out of memory");
         } catch (const std::exception& fault) {
-            report_.outcome = "invalid";
-            report_.message = fault.what();
-            say(fault.what());
+            say_not_started(fault.what());
         }
         write_status(status);
         return status;
@@ -72,7 +79,7 @@ class run_session {
             ::_exit(exit_status::signal_base + signal);
         });
         const auto opened_at = boot_now();
-        auto through = open_client(store_, redact_command(options_.command));
+        auto through = open_store();
         auto found = acquire(through, interrupted.stop(), opened_at);
         if (const int signal = interrupted.finish(); signal != 0) {
             // A lease that came all the same is given back by its destructor, the child was never
@@ -89,6 +96,24 @@ class run_session {
             return not_granted(found);
         }
         return run_child(through, *found.granted, desk, guarded);
+    }
+
+    client open_store() {
+        try {
+            return open_client(store_, redact_command(options_.command));
+        } catch (const failure& fault) {
+            throw failure(fault.status(), not_started(fault.what()));
+        }
+    }
+
+    [[nodiscard]] std::string not_started(const std::string& why) const {
+        return quoted_key(options_.key) + ": " + why + "; the command was not started";
+    }
+
+    void say_not_started(const std::string& why) {
+        report_.outcome = "not_started";
+        report_.message = not_started(why);
+        say(report_.message);
     }
 
     detail::attempt acquire(client& through, std::stop_token stop, core::instant opened_at) {
@@ -121,9 +146,9 @@ class run_session {
     int not_granted(const detail::attempt& found) {
         if (found.error) {
             throw failure(status_of(found.error),
-                          quoted_key(options_.key) + ": " +
-                              (found.message.empty() ? found.error.message() : found.message) +
-                              " (store " + report_.store + "); the command was not started");
+                          found.message.empty() ? not_started(found.error.message() + " (store " +
+                                                              report_.store + ")")
+                                                : found.message + "; the command was not started");
         }
         const bool waited = options_.wait > milliseconds::zero() && !held_by_parent_;
         std::string text = quoted_key(options_.key);
@@ -168,6 +193,9 @@ class run_session {
         terms.max_runtime = options_.max_runtime;
         terms.verbose = options_.verbose;
         terms.store = store_;
+        if (options_.leads) {
+            terms.variables = {"DIBS_TERM=" + std::to_string(report_.fence)};
+        }
         const auto end = run_held_child(through, held, terms, desk, guarded);
 
         lease_end ended;
@@ -213,9 +241,13 @@ class run_session {
 
 namespace {
 
-int run_checked(const global_options& global, const arguments& found) {
+int run_checked(const global_options& global, const arguments& found, bool leads) {
     const auto file = find_settings(real_surroundings());
     auto options = check_run_options(found, file);
+    options.leads = leads;
+    if (leads && !found.has("wait")) {
+        options.wait = dibs::forever;
+    }
     if (!options.status_file.empty()) {
         if (const auto fault = fault_of_report_path(options.status_file); !fault.empty()) {
             throw usage_error("--status-file " + core::printable(options.status_file) + ": " +
@@ -224,7 +256,7 @@ int run_checked(const global_options& global, const arguments& found) {
     }
     const auto* flag = options.store != nullptr ? options.store : global.store;
     auto store = settle_store(flag, file, options.quiet);
-    if (store.url.starts_with("memory:") && !options.quiet) {
+    if (::strncasecmp(store.url.c_str(), "memory:", 7) == 0 && !options.quiet) {
         say("store memory: lives in this process alone, so it excludes nobody");
     }
     return run_session(std::move(options), std::move(store)).run();
@@ -244,23 +276,34 @@ void report_refusal(const arguments& found, const failure& fault) {
     (void)write_report(*found.value("status-file"), report);
 }
 
-}  // namespace
-
-int run_command(const global_options& global, words given) {
-    const auto found = parse_arguments(run_syntax(), given);
+int run_by_syntax(const command_syntax& syntax,
+                  const global_options& global,
+                  words given,
+                  bool leads) {
+    const auto found = parse_arguments(syntax, given);
     if (found.has("help")) {
-        const auto text = help_text(run_syntax());
+        const auto text = help_text(syntax);
         deliver(text);
         return exit_status::ok;
     }
     try {
-        return run_checked(global, found);
+        return run_checked(global, found, leads);
     } catch (const failure& fault) {
         if (found.has("status-file") && !found.value("status-file")->empty()) {
             report_refusal(found, fault);
         }
         throw;
     }
+}
+
+}  // namespace
+
+int run_command(const global_options& global, words given) {
+    return run_by_syntax(run_syntax(), global, given, false);
+}
+
+int elect_command(const global_options& global, words given) {
+    return run_by_syntax(elect_syntax(), global, given, true);
 }
 
 }  // namespace dibs::cli

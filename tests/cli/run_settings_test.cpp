@@ -78,6 +78,22 @@ TEST(RunSettings, ABrokenFileIs78WithFileAndLine) {
     EXPECT_FALSE(exists(here.file("ran")));
 }
 
+TEST(RunSettings, AFileThatIsNoneIs78AndNeverAWait) {
+    const folder here;
+    const auto path = here.file("dibs.toml");
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    expect_refused(run_dibs(here, {"run", "k", "touch", "ran"}), 78, "dibs.toml: is not a file");
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    expect_refused(run_dibs(here, {"run", "k", "touch", "ran"}), 78, "dibs.toml: is not a file");
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink("nowhere", path);
+    expect_refused(run_dibs(here, {"run", "k", "touch", "ran"}), 78, "leads nowhere");
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink("/dev/null", path);
+    EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+}
+
 TEST(RunSettings, TheFileChoosesTheStoreUnlessTheEnvironmentDoes) {
     const folder here;
     write_file(here.file("dibs.toml"), "store = \"sqlite:" + here.file("from-file.db") + "\"\n");

@@ -57,6 +57,63 @@ TEST(RunStatus, TellsWhatCannotBeExecutedAndGivesTheKeyBack) {
     EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
 }
 
+TEST(RunStatus, SaysWhyAScriptCannotBeExecuted) {
+    const folder here;
+    write_file(here.file("no-shebang"), "echo x\n");
+    write_file(here.file("shebang"), "#!/no/such/interpreter\n");
+    ASSERT_EQ(
+        ::system(("chmod +x " + here.file("no-shebang") + " " + here.file("shebang")).c_str()), 0);
+    const auto first = run_dibs(here, {"run", "k", here.file("no-shebang")});
+    EXPECT_EQ(first.status, 126);
+    EXPECT_NE(first.err.find("#!/bin/sh"), std::string::npos) << first.err;
+    const auto second = run_dibs(here, {"run", "k", here.file("shebang")});
+    EXPECT_EQ(second.status, 127);
+    EXPECT_NE(second.err.find("interpreter"), std::string::npos) << second.err;
+}
+
+TEST(RunStatus, WithoutDescriptorsIs71OrAStoresTroubleAndNothingRuns) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+    bool was_71 = false;
+    // Each number fails at another place, up to the one that suffices.
+    for (int files = 5; files < 64; ++files) {
+        auto how = dibs_on(here,
+                           {"-c",
+                            "ulimit -n " + std::to_string(files) + "; exec " + DIBS_COMMAND +
+                                " run --status-file s.json k touch ran"});
+        how.program = "/bin/sh";
+        const auto found = process(how).wait();
+        if (found.status == 0) {
+            EXPECT_TRUE(exists(here.file("ran"))) << files;
+            break;
+        }
+        EXPECT_FALSE(exists(here.file("ran"))) << files;
+        EXPECT_TRUE(found.status == 71 || found.status == 69 || found.status == 78)
+            << files << ": " << found.status << " " << found.err;
+        was_71 = was_71 || found.status == 71;
+        EXPECT_NE(found.err.find("the command was not started"), std::string::npos)
+            << files << ": " << found.err;
+    }
+    EXPECT_TRUE(was_71);
+    EXPECT_TRUE(exists(here.file("ran")));
+    EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+}
+
+TEST(RunStatus, AnUnusableStoreIsToldWithKeyStoreAndThatNothingRan) {
+    const folder here;
+    write_file(here.file("text"), "not a database, but long enough to be taken for one\n");
+    const auto found = run_dibs(
+        here, {"run", "--store", "sqlite:" + here.file("text"), "job", "touch", here.file("ran")});
+    EXPECT_EQ(found.status, 78) << found.err;
+    for (const auto& part : {std::string("\"job\""),
+                             here.file("text"),
+                             std::string("name another path"),
+                             std::string("the command was not started")}) {
+        EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
+    }
+    EXPECT_FALSE(exists(here.file("ran")));
+}
+
 TEST(RunStatus, StopsAtMaxRuntimeWith124) {
     const folder here;
     const auto found = run_dibs(

@@ -3,6 +3,8 @@
 #include "support.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <csignal>
 #include <string>
@@ -126,6 +128,22 @@ TEST(RunKilled, WithoutWrapperAndGuardTheLeaseLastsNoLongerThanItsTtl) {
     EXPECT_TRUE(is_running(child));
     EXPECT_GT(std::stoull(next.out), read_beats(first.log()).front().fence);
     ::kill(child, SIGKILL);
+}
+
+TEST(RunKilled, TheGuardEndsAlthoughNobodyReapsTheChild) {
+    // As under a first process of a container that never reaps: the orphans come to this test.
+    ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    const folder here;
+    beating first(here, "beats", {"--ttl", "1s"}, "");
+    const auto child = first.child();
+    const auto guard = first.guard();
+    first.command().signal(SIGKILL);
+    first.command().wait();
+    EXPECT_TRUE(eventually([&] { return state_of(child) == 'Z'; }));
+    EXPECT_TRUE(eventually([&] { return !is_running(guard); }));
+    ::waitpid(child, nullptr, 0);
+    ::waitpid(guard, nullptr, 0);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 TEST(RunKilled, TheGuardEndsWithTheRun) {

@@ -106,8 +106,9 @@ class watch {
                 group_.signal(SIGKILL);
             }
         }
-        // A living wrapper tells when it is over.
-        finished_ = wrapper_gone_ && !group_.signal(0);
+        // A living wrapper tells when it is over. After KILL what is left of the group may be
+        // zombies that nobody reaps, and watching them is of no use.
+        finished_ = wrapper_gone_ && (stop_.killed() || !group_.signal(0));
     }
 
     void wait() noexcept {

@@ -77,6 +77,8 @@ class stopper {
     /// When to ask again, if nothing happens before.
     [[nodiscard]] core::instant wake_at() const noexcept;
 
+    /// Whether KILL was asked for: nothing is left to be done.
+    [[nodiscard]] constexpr bool killed() const noexcept { return stage_ == stage::killed; }
     [[nodiscard]] constexpr bool stopping() const noexcept { return stage_ != stage::running; }
     [[nodiscard]] constexpr stop_cause cause() const noexcept { return cause_; }
     /// Once stopping: the instant of KILL.
