@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <system_error>
 #include <thread>
 
 using namespace std::chrono_literals;
@@ -41,13 +42,16 @@ int main(int argc, char** argv) {
             return 0;
         }
 
-        // Waits up to five seconds. A std::stop_token as third argument would end the wait earlier.
+        // Waits up to five seconds, or until asked to stop. No exception leaves a thread: this form
+        // tells its error.
         std::jthread second([&client](const std::stop_token& stop) {
-            if (auto lease = client.acquire("product:1", {.ttl = 10s, .wait = 5s}, stop)) {
+            std::error_code error;
+            if (auto lease = client.acquire("product:1", {.ttl = 10s, .wait = 5s}, stop, error)) {
                 std::cout << "second: my turn, fence " << lease->fence() << '\n';
                 work(*lease);
             } else {
-                std::cout << "second: still held, giving up\n";
+                std::cout << "second: " << (error ? error.message() : "still held, giving up")
+                          << '\n';
             }
         });
 
@@ -57,6 +61,7 @@ int main(int argc, char** argv) {
         if (first->release() == dibs::release_outcome::not_held) {
             std::cout << "first: the lease was lost meanwhile\n";
         }
+        second.join();  // its destructor would ask it to stop
     } catch (const dibs::error& trouble) {
         std::cerr << trouble.what() << '\n';
         return 1;
