@@ -2,6 +2,7 @@
 // Goal: a commit that fails is told as what it is, and the file does not grow by records that
 // nobody needs. Method: the database alone, without threads, on a clock and a disk of the test.
 
+#include "failing_disk.hpp"
 #include "store/sqlite/database.hpp"
 #include "support/manual_store_clock.hpp"
 #include "support/pumped_environment.hpp"
@@ -9,10 +10,8 @@
 #include "support/verbs.hpp"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,63 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using store::sqlite::database;
-
-// SQLite's own file system, whose syncs fail on demand. Its files differ from the real ones by
-// their table of methods alone.
-class failing_disk {
-  public:
-    static constexpr auto name = "failing-disk";
-
-    failing_disk() {
-        broken = false;
-        auto* real = sqlite3_vfs_find(nullptr);
-        vfs_ = *real;
-        vfs_.zName = name;
-        real_open() = real->xOpen;
-        vfs_.xOpen = &failing_disk::open;
-        sqlite3_vfs_register(&vfs_, 0);
-    }
-    ~failing_disk() { sqlite3_vfs_unregister(&vfs_); }
-    failing_disk(const failing_disk&) = delete;
-    failing_disk& operator=(const failing_disk&) = delete;
-
-    static inline bool broken = false;
-
-  private:
-    using open_function = int (*)(sqlite3_vfs*, const char*, sqlite3_file*, int, int*);
-    static open_function& real_open() {
-        static open_function function = nullptr;
-        return function;
-    }
-    struct methods {
-        sqlite3_io_methods ours;
-        const sqlite3_io_methods* real;
-    };
-
-    static int open(sqlite3_vfs* vfs, const char* path, sqlite3_file* file, int flags, int* out) {
-        const int code = real_open()(vfs, path, file, flags, out);
-        if (code == SQLITE_OK && file->pMethods != nullptr) {
-            static std::map<const sqlite3_io_methods*, std::unique_ptr<methods>> all;
-            auto& made = all[file->pMethods];
-            if (!made) {
-                made = std::make_unique<methods>(methods{*file->pMethods, file->pMethods});
-                made->ours.xSync = &failing_disk::sync;
-            }
-            file->pMethods = &made->ours;
-        }
-        return code;
-    }
-
-    static int sync(sqlite3_file* file, int flags) {
-        if (broken) {
-            return SQLITE_IOERR_FSYNC;
-        }
-        // `ours` is the first member.
-        return reinterpret_cast<const methods*>(file->pMethods)->real->xSync(file, flags);
-    }
-
-    sqlite3_vfs vfs_{};
-};
 
 class test_surroundings final : public store::sqlite::surroundings {
   public:

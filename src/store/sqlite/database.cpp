@@ -314,6 +314,7 @@ void database::run_together(units all, aftermath& after) {
         if (code != SQLITE_OK) {
             undo();
         }
+        records_.settle(code == SQLITE_OK);
         who_.settle(code == SQLITE_OK);
         waiters_.settle(code == SQLITE_OK);
         if (code == SQLITE_OK) {
@@ -372,10 +373,15 @@ int database::begin(const units& all) {
     for (const auto& one : all) {
         busy_until_ = std::min(busy_until_, one.deadline);
     }
-    return begin_.run();
+    const int code = begin_.run();
+    if (code == SQLITE_OK) {
+        records_.begin(all.size() > 1);
+    }
+    return code;
 }
 
 int database::commit(core::instant deadline) {
+    records_.pause();
     for (;;) {
         const int code = commit_.run();
         if (!busy(code) || giving_up_.load(std::memory_order_relaxed) || world_.now() >= deadline) {
@@ -386,6 +392,7 @@ int database::commit(core::instant deadline) {
 }
 
 void database::undo() noexcept {
+    records_.pause();
     if (sqlite3_get_autocommit(db_.get()) == 0) {
         static_cast<void>(rollback_.run());
     }
@@ -475,6 +482,7 @@ int database::apply_entry(unit& one, const rules_context& context, aftermath& af
     if (one.reply->what == core::verdict::held && waiters_.waits(key)) {
         lookout next;
         const int code = waiters_.look(key, found, context.now, next);
+        records_.waiters_changed(key);
         after.lookouts.push_back(std::move(next));
         return code;
     }
@@ -484,6 +492,7 @@ int database::apply_entry(unit& one, const rules_context& context, aftermath& af
 int database::save(const core::entry& entry, found_record& changed, bool& undone_alone) {
     const bool fenced = records::needs_savepoint(changed);
     if (fenced) {
+        records_.pause();
         if (const int code = savepoint_.run(); code != SQLITE_OK) {
             return code;
         }
@@ -499,6 +508,7 @@ int database::save(const core::entry& entry, found_record& changed, bool& undone
             undone_alone = false;
             return undone;
         }
+        records_.forget(core::key_of(entry.what));
     }
     const int released = release_savepoint_.run();
     return code != SQLITE_OK ? code : released;
@@ -521,12 +531,14 @@ int database::apply_enrolment(unit& one, core::store_now now, aftermath& after) 
         }
         lookout next;
         const int code = waiters_.look(wish.key, found, now, next);
+        records_.waiters_changed(wish.key);
         after.lookouts.push_back(std::move(next));
         return code;
     }
     after.lookouts.push_back({wish.key, {}});
     wake_order next{wish.key, {}};
     const int code = waiters_.leave(wish.key, found, now, next);
+    records_.waiters_changed(wish.key);
     if (!next.candidates.empty()) {
         after.wakes.push_back(std::move(next));
     }
@@ -545,6 +557,7 @@ int database::apply_unreachable(const unit& one, core::store_now now, aftermath&
         }
         static_cast<void>(who_.gone(process));
     }
+    records_.waiters_changed(one.lost->key);
     return one.lost->nobody_woken ? wake_oldest(one.lost->key, found.id, after) : SQLITE_OK;
 }
 
@@ -572,13 +585,14 @@ int database::tidy(core::store_now now, std::size_t steps) {
             purge_cursor_ = static_cast<std::int64_t>(
                 world_.draw() % (static_cast<std::uint64_t>(records_.last()) + 1));
         }
-        const auto idle = [&](const found_record& one) {
-            const auto granted =
-                core::wall_instant{microseconds{static_cast<std::int64_t>(one.kept.fence)}};
-            return one.readable() && one.waiting == 0 && granted + purge_age < now.wall &&
-                   purgeable(one.kept, now);
-        };
-        const int code = records_.purge(purge_cursor_, purge_rows, now, gone_, idle);
+        const auto old = std::max(now.wall.time_since_epoch() - purge_age, microseconds{0});
+        const int code =
+            records_.purge(purge_cursor_,
+                           purge_rows,
+                           static_cast<core::fence_number>(old.count()),
+                           now,
+                           gone_,
+                           [&](const found_record& one) { return purgeable(one.kept, now); });
         if (code != SQLITE_OK) {
             return code;
         }

@@ -13,6 +13,11 @@ namespace dibs::store::sqlite {
 
 namespace {
 
+// Of DIBS_RECORD_COLUMNS.
+constexpr int column_format = 2;
+constexpr int column_waiting = 6;
+constexpr int column_state = 7;
+
 core::store_instant lease_time(std::int64_t micros) {
     return core::store_instant{core::microseconds{micros}};
 }
@@ -59,13 +64,14 @@ bool has_hold(const core::record& kept) {
 
 int records::prepare(sqlite3* db) noexcept {
     db_ = db;
+    cache_.attach(db);
     const std::pair<statement*, std::string_view> all[] = {{&find_, sql::find_record},
-                                                           {&read_, sql::read_record},
                                                            {&list_, sql::list_records},
                                                            {&scan_, sql::scan_records},
                                                            {&last_, sql::last_record},
                                                            {&insert_, sql::insert_record},
                                                            {&update_, sql::update_record},
+                                                           {&update_state_, sql::update_state},
                                                            {&delete_, sql::delete_record},
                                                            {&grants_, sql::read_grants},
                                                            {&write_grant_, sql::write_grant},
@@ -88,22 +94,26 @@ int records::find(std::string_view key,
                   core::store_now now,
                   const gone_query& gone,
                   found_record& found) {
+    cache_.check();
+    if (const auto* known = cache_.find(key); known != nullptr) {
+        recall(*known, now, found);
+        mark_dead(found, now, gone);
+        return SQLITE_OK;
+    }
     const resetting guard{find_};
     find_.bind(1, key);
-    const int code = find_.step();
-    return code == SQLITE_ROW ? read_row(find_, now, gone, found)
-                              : (code == SQLITE_DONE ? SQLITE_OK : code);
-}
-
-int records::find(std::int64_t id,
-                  core::store_now now,
-                  const gone_query& gone,
-                  found_record& found) {
-    const resetting guard{read_};
-    read_.bind(1, id);
-    const int code = read_.step();
-    return code == SQLITE_ROW ? read_row(read_, now, gone, found)
-                              : (code == SQLITE_DONE ? SQLITE_OK : code);
+    int code = find_.step();
+    if (code != SQLITE_ROW) {
+        return code == SQLITE_DONE ? SQLITE_OK : code;
+    }
+    code = read_row(find_, now, gone, found);
+    if (code == SQLITE_OK && found.plain()) {
+        record_cache::row row{found.id, found.waiting, found.kept.revoked, found.kept.capacity, {}};
+        if (state_at(find_, row.state)) {
+            cache_.remember(key, row);
+        }
+    }
+    return code;
 }
 
 std::int64_t records::last() {
@@ -111,31 +121,77 @@ std::int64_t records::last() {
     return last_.step() == SQLITE_ROW ? last_.integer(0) : 0;
 }
 
-core::grant records::grant_at(statement& row,
-                              int column,
+// A grant of another boot is dead: its clock means nothing any more. As a trace it ages from the
+// start of this boot; the order of the two instants is kept, because the rules tell by it who ended
+// the grant.
+void records::void_other_boot(core::grant& one,
+                              std::int64_t boot,
                               core::store_now now,
-                              found_record& found) {
+                              found_record& found) const {
+    if (boot == boot_) {
+        return;
+    }
+    found.was.other_boots.emplace_back(one.holder, boot);
+    const bool ended = one.expires < one.granted;
+    one.granted = std::min(now.lease, lease_time(1));
+    one.expires = one.granted - core::microseconds{ended ? 1 : 0};
+    one.dead = true;
+}
+
+core::grant records::further_at(statement& row, core::store_now now, found_record& found) {
     core::grant one;
-    const auto holder = row.text(column);
+    const auto holder = row.text(0);
     std::memcpy(
         one.holder.bytes.data(), holder.data(), std::min(holder.size(), one.holder.bytes.size()));
-    one.fences = {row.number(column + 1), row.number(column + 2)};
-    one.weight = static_cast<std::uint32_t>(row.integer(column + 3));
-    one.attached =
-        row.integer(column + 4) != 0 ? core::attachment::attached : core::attachment::detached;
-    one.granted = lease_time(row.integer(column + 5));
-    one.expires = lease_time(row.integer(column + 6));
-    one.process = row.number(column + 8);
-    if (const auto boot = row.integer(column + 7); boot != boot_) {
-        // Its clock means nothing any more. As a trace it ages from the start of this boot; the
-        // order of the two instants is kept, because the rules tell by it who ended the grant.
-        found.was.other_boots.emplace_back(one.holder, boot);
-        const bool ended = one.expires < one.granted;
-        one.granted = std::min(now.lease, lease_time(1));
-        one.expires = one.granted - core::microseconds{ended ? 1 : 0};
-        one.dead = true;
-    }
+    one.fences = {row.number(1), row.number(2)};
+    one.weight = static_cast<std::uint32_t>(row.integer(3));
+    one.attached = row.integer(4) != 0 ? core::attachment::attached : core::attachment::detached;
+    one.granted = lease_time(row.integer(5));
+    one.expires = lease_time(row.integer(6));
+    one.process = row.number(8);
+    void_other_boot(one, row.integer(7), now, found);
     return one;
+}
+
+bool records::state_at(statement& row, state_bytes& state) {
+    const auto stored = row.text(column_state);
+    if (stored.size() != state.size()) {
+        return false;
+    }
+    std::memcpy(state.data(), stored.data(), state.size());
+    return true;
+}
+
+void records::take_state(const state_bytes& state, core::store_now now, found_record& found) {
+    auto read = unpack(state);
+    found.kept.fence = read.fence;
+    if (read.held) {
+        void_other_boot(read.first, read.boot, now, found);
+        found.kept.grants.push_back(read.first);
+    }
+}
+
+void records::recall(const record_cache::row& known, core::store_now now, found_record& found) {
+    found.id = known.id;
+    found.format = found.was.format = core::record_format;
+    found.waiting = known.waiting;
+    found.kept.revoked = found.was.revoked = known.revoked;
+    found.kept.capacity = found.was.capacity = known.capacity;
+    take_state(known.state, now, found);
+}
+
+void records::mark_dead(found_record& found, core::store_now now, const gone_query& gone) {
+    for (auto& one : found.kept.grants) {
+        one.dead = one.dead || (one.attached == core::attachment::attached &&
+                                now.lease < one.expires && gone(one.process));
+    }
+}
+
+bool records::perhaps_idle(statement& row, core::fence_number below) {
+    state_bytes state;
+    return row.integer(column_waiting) == 0 &&
+           static_cast<std::uint64_t>(row.integer(column_format)) <= core::record_format &&
+           state_at(row, state) && unpack(state).fence < below;
 }
 
 int records::read_row(statement& row,
@@ -143,28 +199,28 @@ int records::read_row(statement& row,
                       const gone_query& gone,
                       found_record& found) {
     found.id = row.integer(0);
-    found.format = static_cast<std::uint32_t>(row.integer(2));
-    found.waiting = row.integer(7);
+    found.format = static_cast<std::uint32_t>(row.integer(column_format));
+    found.waiting = row.integer(column_waiting);
     if (!found.readable()) {
         return SQLITE_OK;  // a newer release may have given the other columns another meaning
     }
-    auto& kept = found.kept;
-    kept.fence = row.number(3);
-    kept.revoked = row.number(4);
-    kept.capacity = static_cast<std::uint32_t>(row.integer(5));
-    found.was.parts = row.integer(6);
-    if (!row.null(8)) {
-        kept.grants.push_back(grant_at(row, 8, now, found));
+    state_bytes state;
+    if (!state_at(row, state)) {
+        return SQLITE_CORRUPT;
     }
+    found.kept.revoked = row.number(3);
+    found.kept.capacity = static_cast<std::uint32_t>(row.integer(4));
+    found.was.format = found.format;
+    found.was.revoked = found.kept.revoked;
+    found.was.capacity = found.kept.capacity;
+    found.was.parts = row.integer(5);
+    take_state(state, now, found);
     if (found.was.parts != 0) {
         if (const int code = read_parts(now, found); code != SQLITE_OK) {
             return code;
         }
     }
-    for (auto& one : kept.grants) {
-        one.dead = one.dead || (one.attached == core::attachment::attached &&
-                                now.lease < one.expires && gone(one.process));
-    }
+    mark_dead(found, now, gone);
     return SQLITE_OK;
 }
 
@@ -203,7 +259,7 @@ int records::read_parts(core::store_now now, found_record& found) {
         grants_.bind(1, found.id);
         int code = SQLITE_ROW;
         while ((code = grants_.step()) == SQLITE_ROW) {
-            kept.grants.push_back(grant_at(grants_, 0, now, found));
+            kept.grants.push_back(further_at(grants_, now, found));
             found.was.further.push_back(kept.grants.back());
         }
         if (code != SQLITE_DONE) {
@@ -218,27 +274,43 @@ bool records::needs_savepoint(const found_record& changed) noexcept {
            changed.kept.result.has_value() || has_hold(changed.kept);
 }
 
-void records::bind_grant(statement& row, int at, const core::grant& one, const found_record& of) {
-    row.bind(at, std::span<const std::byte>{one.holder.bytes});
-    row.bind(at + 1, one.fences.first);
-    row.bind(at + 2, one.fences.last);
-    row.bind(at + 3, std::int64_t{one.weight});
-    row.bind(at + 4, std::int64_t{one.attached == core::attachment::attached ? 1 : 0});
-    row.bind(at + 5, micros(one.granted));
-    row.bind(at + 6, micros(one.expires));
+std::int64_t records::boot_of(const core::grant& one, const found_record& of) const {
+    if (!one.dead) {
+        return boot_;
+    }
     const auto other = std::find_if(of.was.other_boots.begin(),
                                     of.was.other_boots.end(),
                                     [&](const auto& dead) { return dead.first == one.holder; });
-    const bool still_dead = one.dead && other != of.was.other_boots.end();
-    row.bind(at + 7, still_dead ? other->second : boot_);
-    row.bind(at + 8, one.process);
+    return other != of.was.other_boots.end() ? other->second : boot_;
 }
 
 int records::save(std::string_view key, found_record& changed) {
+    const auto& grants = changed.kept.grants;
     const auto parts = (changed.kept.result ? sql::part_result : 0) |
                        (has_hold(changed.kept) ? sql::part_hold : 0) |
-                       (changed.kept.grants.size() > 1 ? sql::part_more_grants : 0);
-    if (const int code = save_row(key, parts, changed); code != SQLITE_OK) {
+                       (grants.size() > 1 ? sql::part_more_grants : 0);
+    const auto state =
+        grants.empty()
+            ? pack(changed.kept.fence, nullptr, 0)
+            : pack(changed.kept.fence, &grants.front(), boot_of(grants.front(), changed));
+    cache_.check();
+    const int code = save_all(key, parts, state, changed);
+    if (code != SQLITE_OK) {
+        cache_.clear();
+    } else if (parts == 0 && changed.was.other_boots.empty()) {
+        cache_.wrote(
+            key, {changed.id, changed.waiting, changed.kept.revoked, changed.kept.capacity, state});
+    } else {
+        cache_.forget(key);
+    }
+    return code;
+}
+
+int records::save_all(std::string_view key,
+                      std::int64_t parts,
+                      const state_bytes& state,
+                      found_record& changed) {
+    if (const int code = save_row(key, parts, state, changed); code != SQLITE_OK) {
         return code;
     }
     if ((parts | changed.was.parts) == 0) {
@@ -253,7 +325,22 @@ int records::save(std::string_view key, found_record& changed) {
     return save_hold(changed);
 }
 
-int records::save_row(std::string_view key, std::int64_t parts, found_record& changed) {
+int records::save_row(std::string_view key,
+                      std::int64_t parts,
+                      const state_bytes& state,
+                      found_record& changed) {
+    const auto& was = changed.was;
+    if (changed.id != 0 && was.format == core::record_format && was.parts == parts &&
+        was.revoked == changed.kept.revoked && was.capacity == changed.kept.capacity) {
+        // In place costs as much as an UPDATE the first time, and next to nothing after that. What
+        // is in a savepoint cannot be written so.
+        if (many_ && !needs_savepoint(changed)) {
+            return in_place_.write(db_, changed.id, state);
+        }
+        update_state_.bind(1, changed.id);
+        update_state_.bind(2, std::span<const std::byte>{state});
+        return update_state_.run();
+    }
     const bool is_new = changed.id == 0;
     auto& row = is_new ? insert_ : update_;
     const resetting guard{row};
@@ -263,17 +350,10 @@ int records::save_row(std::string_view key, std::int64_t parts, found_record& ch
         row.bind(1, changed.id);
     }
     row.bind(2, std::int64_t{core::record_format});
-    row.bind(3, changed.kept.fence);
-    row.bind(4, changed.kept.revoked);
-    row.bind(5, std::int64_t{changed.kept.capacity});
-    row.bind(6, parts);
-    if (changed.kept.grants.empty()) {
-        for (int at = 7; at <= 15; ++at) {
-            row.bind_null(at);
-        }
-    } else {
-        bind_grant(row, 7, changed.kept.grants.front(), changed);
-    }
+    row.bind(3, changed.kept.revoked);
+    row.bind(4, std::int64_t{changed.kept.capacity});
+    row.bind(5, parts);
+    row.bind(6, std::span<const std::byte>{state});
     if (const int code = row.step(); code != SQLITE_DONE) {
         return code;
     }
@@ -310,7 +390,15 @@ int records::save_further(const found_record& changed) {
         const auto match = std::lower_bound(old.begin(), old.end(), one, by_holder);
         if (match == old.end() || !same(**match, *one)) {
             write_grant_.bind(1, changed.id);
-            bind_grant(write_grant_, 2, *one, changed);
+            write_grant_.bind(2, std::span<const std::byte>{one->holder.bytes});
+            write_grant_.bind(3, one->fences.first);
+            write_grant_.bind(4, one->fences.last);
+            write_grant_.bind(5, std::int64_t{one->weight});
+            write_grant_.bind(6, std::int64_t{one->attached == core::attachment::attached ? 1 : 0});
+            write_grant_.bind(7, micros(one->granted));
+            write_grant_.bind(8, micros(one->expires));
+            write_grant_.bind(9, boot_of(*one, changed));
+            write_grant_.bind(10, one->process);
             if (const int code = write_grant_.run(); code != SQLITE_OK) {
                 return code;
             }

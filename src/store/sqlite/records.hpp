@@ -4,6 +4,9 @@
 // Thread safety: none; the database guards it.
 
 #include "core/record.hpp"
+#include "store/sqlite/in_place.hpp"
+#include "store/sqlite/record_cache.hpp"
+#include "store/sqlite/row_state.hpp"
 #include "store/sqlite/statement.hpp"
 
 #include <sqlite3.h>
@@ -11,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,6 +33,9 @@ struct found_record {
 
     /// What must be known of the stored state to write back the difference alone.
     struct before {
+        std::uint32_t format = 0;
+        std::uint64_t revoked = 0;
+        std::uint32_t capacity = 0;
         std::int64_t parts = 0;
         std::vector<core::grant> further;
         std::optional<std::size_t> result;  ///< a digest
@@ -38,6 +45,10 @@ struct found_record {
     } was;
 
     [[nodiscard]] bool readable() const noexcept { return format <= core::record_format; }
+    /// As it was found: in one row, of this release's format and this boot.
+    [[nodiscard]] bool plain() const noexcept {
+        return was.format == core::record_format && was.parts == 0 && was.other_boots.empty();
+    }
 };
 
 class records {
@@ -48,13 +59,24 @@ class records {
     /// The boot that this process runs in; before anything is read.
     void set_boot(std::int64_t number) noexcept { boot_ = number; }
 
+    /// A transaction has begun and holds the write lock; `many`: of several steps.
+    void begin(bool many) {
+        cache_.begin();
+        many_ = many;
+    }
+    /// Before COMMIT, SAVEPOINT and ROLLBACK: nothing is being written.
+    void pause() noexcept { in_place_.close(); }
+    /// The transaction has ended.
+    void settle(bool committed) { cache_.settle(committed); }
+
+    /// Since the record was found, nothing but its waiters changed in the file.
+    void waiters_changed(std::string_view key) { cache_.forget(key); }
+    /// What was saved last was undone.
+    void forget(std::string_view key) { cache_.forget(key); }
+
     // These return an SQLite code. `gone` is asked for attached grants that have not expired at
     // `now`.
     [[nodiscard]] int find(std::string_view key,
-                           core::store_now now,
-                           const gone_query& gone,
-                           found_record& found);
-    [[nodiscard]] int find(std::int64_t id,
                            core::store_now now,
                            const gone_query& gone,
                            found_record& found);
@@ -73,11 +95,13 @@ class records {
                            const gone_query& gone,
                            Each each);
 
-    /// Looks at up to `rows` records from `cursor` on and removes those for which `forget(record)`
-    /// is true. Moves the cursor, to 0 after the last record.
+    /// Looks at up to `rows` records from `cursor` on and removes those without waiters whose last
+    /// fence is below `below` and for which `forget(record)` is true. Moves the cursor, to 0 after
+    /// the last record.
     template <typename Forget>
     [[nodiscard]] int purge(std::int64_t& cursor,
                             std::int64_t rows,
+                            core::fence_number below,
                             core::store_now now,
                             const gone_query& gone,
                             Forget forget);
@@ -86,19 +110,39 @@ class records {
     [[nodiscard]] std::int64_t last();
 
   private:
+    [[nodiscard]] static bool state_at(statement& row, state_bytes& state);
+    /// A quick look before the whole record is read.
+    [[nodiscard]] static bool perhaps_idle(statement& row, core::fence_number below);
     int read_row(statement& row, core::store_now now, const gone_query& gone, found_record& found);
     int read_parts(core::store_now now, found_record& found);
-    core::grant grant_at(statement& row, int column, core::store_now now, found_record& found);
-    void bind_grant(statement& row, int at, const core::grant& one, const found_record& of);
-    int save_row(std::string_view key, std::int64_t parts, found_record& changed);
+    void take_state(const state_bytes& state, core::store_now now, found_record& found);
+    void recall(const record_cache::row& known, core::store_now now, found_record& found);
+    static void mark_dead(found_record& found, core::store_now now, const gone_query& gone);
+    core::grant further_at(statement& row, core::store_now now, found_record& found);
+    void void_other_boot(core::grant& one,
+                         std::int64_t boot,
+                         core::store_now now,
+                         found_record& found) const;
+    [[nodiscard]] std::int64_t boot_of(const core::grant& one, const found_record& of) const;
+    int save_row(std::string_view key,
+                 std::int64_t parts,
+                 const state_bytes& state,
+                 found_record& changed);
+    int save_all(std::string_view key,
+                 std::int64_t parts,
+                 const state_bytes& state,
+                 found_record& changed);
     int save_further(const found_record& changed);
     int save_result(const found_record& changed);
     int save_hold(const found_record& changed);
 
     sqlite3* db_ = nullptr;
     std::int64_t boot_ = 0;
-    statement find_, read_, list_, scan_, last_;
-    statement insert_, update_, delete_;
+    bool many_ = false;
+    record_cache cache_;
+    in_place in_place_;
+    statement find_, list_, scan_, last_;
+    statement insert_, update_, update_state_, delete_;
     statement grants_, write_grant_, delete_grant_;
     statement result_, write_result_, delete_result_;
     statement hold_, write_hold_, delete_hold_;
@@ -130,10 +174,12 @@ int records::list(std::string_view prefix,
 template <typename Forget>
 int records::purge(std::int64_t& cursor,
                    std::int64_t rows,
+                   core::fence_number below,
                    core::store_now now,
                    const gone_query& gone,
                    Forget forget) {
-    std::vector<std::int64_t> idle;
+    cache_.check();
+    std::vector<std::pair<std::int64_t, std::string>> idle;
     std::int64_t seen = 0;
     {
         const resetting guard{scan_};
@@ -141,14 +187,17 @@ int records::purge(std::int64_t& cursor,
         scan_.bind(2, rows);
         int code = SQLITE_ROW;
         while ((code = scan_.step()) == SQLITE_ROW) {
+            ++seen;
+            cursor = scan_.integer(0);
+            if (!perhaps_idle(scan_, below)) {
+                continue;
+            }
             found_record found;
             if (const int read = read_row(scan_, now, gone, found); read != SQLITE_OK) {
                 return read;
             }
-            ++seen;
-            cursor = found.id;
-            if (forget(found)) {
-                idle.push_back(found.id);
+            if (found.readable() && forget(found)) {
+                idle.emplace_back(found.id, scan_.text(1));
             }
         }
         if (code != SQLITE_DONE) {
@@ -158,13 +207,17 @@ int records::purge(std::int64_t& cursor,
     if (seen < rows) {
         cursor = 0;
     }
-    for (const auto id : idle) {
+    if (!idle.empty()) {
+        pause();
+    }
+    for (const auto& [id, key] : idle) {
         for (auto* from : {&delete_result_, &delete_hold_, &delete_}) {
             from->bind(1, id);
             if (const int code = from->run(); code != SQLITE_OK) {
                 return code;
             }
         }
+        cache_.forget(key);
     }
     return SQLITE_OK;
 }

@@ -24,26 +24,17 @@ inline constexpr std::int64_t part_hold = 2;
 inline constexpr std::int64_t part_more_grants = 4;
 
 /// The tables. One grant lies in the record's own row, since nearly every record has one holder at
-/// most.
+/// most; with the fence it is a blob of one length, so that a step can write it in place.
 inline constexpr auto create = R"sql(
 CREATE TABLE record (
     id          INTEGER PRIMARY KEY,
     key         TEXT    NOT NULL UNIQUE,   -- compared byte by byte
     format      INTEGER NOT NULL,          -- of this row; a newer one is refused, alone
-    fence       INTEGER NOT NULL,          -- the largest granted so far
     revoked     INTEGER NOT NULL,          -- the last fence that an operator ended
     capacity    INTEGER NOT NULL,
     parts       INTEGER NOT NULL,          -- 1 result, 2 hold, 4 further grants
     waiting     INTEGER NOT NULL,          -- rows of waiter
-    holder      BLOB,                      -- null: no grant
-    first       INTEGER,                   -- its fences
-    last        INTEGER,
-    weight      INTEGER,
-    attached    INTEGER,
-    granted     INTEGER,                   -- lease, µs
-    expires     INTEGER,                   -- lease, µs
-    boot        INTEGER,
-    process     INTEGER
+    state       BLOB    NOT NULL           -- fence and first grant: see row_state.hpp
 );
 CREATE TABLE further_grant (
     record      INTEGER NOT NULL,
@@ -106,10 +97,8 @@ END;
 // --- records
 // ---------------------------------------------------------------------------------------------------
 
-/// The columns that record_row (rows.cpp) reads, in this order.
-#define DIBS_RECORD_COLUMNS                                                                    \
-    "id, key, format, fence, revoked, capacity, parts, waiting, holder, first, last, weight, " \
-    "attached, granted, expires, boot, process"
+/// The columns that records.cpp reads, in this order.
+#define DIBS_RECORD_COLUMNS "id, key, format, revoked, capacity, parts, waiting, state"
 
 /// ?1 key
 inline constexpr auto find_record = "SELECT " DIBS_RECORD_COLUMNS " FROM record WHERE key = ?1"sv;
@@ -123,17 +112,19 @@ inline constexpr auto scan_records =
     "SELECT " DIBS_RECORD_COLUMNS " FROM record WHERE id > ?1 ORDER BY id LIMIT ?2"sv;
 /// -> the largest id, or 0
 inline constexpr auto last_record = "SELECT coalesce(max(id), 0) FROM record"sv;
-/// ?1 key, ?2 format, then as update_record
+/// -> the largest fence of all records, in hexadecimal
+inline constexpr auto largest_fence =
+    "SELECT coalesce(max(hex(substr(state, 1, 8))), '0') FROM record"sv;
+/// ?1 key, ?2 format, ?3 revoked, ?4 capacity, ?5 parts, ?6 state
 inline constexpr auto insert_record =
-    "INSERT INTO record (key, format, waiting, fence, revoked, capacity, parts, holder, first, "
-    "last, weight, attached, granted, expires, boot, process) "
-    "VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"sv;
-/// ?1 id, ?2 format, ?3 fence, ?4 revoked, ?5 capacity, ?6 parts, ?7 holder, ?8 first, ?9 last, ?10
-/// weight, ?11 attached, ?12 granted, ?13 expires, ?14 boot, ?15 process
+    "INSERT INTO record (key, format, waiting, revoked, capacity, parts, state) "
+    "VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6)"sv;
+/// ?1 id, then as insert_record
 inline constexpr auto update_record =
-    "UPDATE record SET format = ?2, fence = ?3, revoked = ?4, capacity = ?5, parts = ?6, "
-    "holder = ?7, first = ?8, last = ?9, weight = ?10, attached = ?11, granted = ?12, "
-    "expires = ?13, boot = ?14, process = ?15 WHERE id = ?1"sv;
+    "UPDATE record SET format = ?2, revoked = ?3, capacity = ?4, parts = ?5, state = ?6 "
+    "WHERE id = ?1"sv;
+/// ?1 id, ?2 state
+inline constexpr auto update_state = "UPDATE record SET state = ?2 WHERE id = ?1"sv;
 /// ?1 id
 inline constexpr auto delete_record = "DELETE FROM record WHERE id = ?1"sv;
 
