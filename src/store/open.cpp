@@ -46,8 +46,11 @@ opened open_sqlite(url where, core::environment env, open_context context, std::
     }
     // sqlite:///path is the same as sqlite:/path.
     options.path = where.rest.starts_with("///") ? where.rest.substr(2) : where.rest;
-    if (options.path.empty() || options.path.starts_with("//")) {
+    if (options.path.empty()) {
         return fault(errc::invalid_url, text, "it names no file; write sqlite:/path/to/locks.db");
+    }
+    if (options.path.starts_with("//")) {
+        return fault(errc::invalid_url, text, "a file has no host; write sqlite:/path/to/locks.db");
     }
     opened result;
     result.made = open_sqlite_store(env, std::move(options), result.error, result.detail);

@@ -57,7 +57,7 @@ std::optional<url> parse_url(std::string_view text, std::string& fault) {
     const auto mark = std::min(after.find('?'), after.size());
     const auto rest = decoded(after.substr(0, mark));
     if (!rest) {
-        fault = "a % in it is not followed by two hexadecimal digits (write %25 for a plain %)";
+        fault = "a % in it is not followed by two hexadecimal digits other than 00 (write %25 for a plain %)";
         return std::nullopt;
     }
     parsed.rest = *rest;
