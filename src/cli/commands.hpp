@@ -17,11 +17,17 @@ using words = std::span<const std::string>;
 
 struct command_syntax;
 
+[[nodiscard]] const command_syntax& elect_syntax();
+[[nodiscard]] const command_syntax& once_syntax();
+[[nodiscard]] const command_syntax& runs_syntax();
 [[nodiscard]] const command_syntax& ls_syntax();
 [[nodiscard]] const command_syntax& version_syntax();
 [[nodiscard]] const command_syntax& demo_syntax();
 
 int run_command(const global_options& global, words given);
+int elect_command(const global_options& global, words given);
+int once_command(const global_options& global, words given);
+int runs_command(const global_options& global, words given);
 int ls_command(const global_options& global, words given);
 int version_command(words given);
 int demo_command(const global_options& global, words given);

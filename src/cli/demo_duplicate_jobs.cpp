@@ -4,6 +4,7 @@
 // are real, the times are theirs, and the e-mails are counted in the file that they wrote.
 #include "cli/child_environment.hpp"
 #include "cli/commands.hpp"
+#include "cli/demo_leases.hpp"
 #include "cli/failure.hpp"
 #include "cli/option_table.hpp"
 #include "cli/speech.hpp"
@@ -40,17 +41,28 @@ constexpr auto length_of_work = std::chrono::milliseconds{120};
 constexpr std::string_view job_key = "demo:nightly-report";
 
 constexpr std::array demo_options{
-    option{"store", 0, "URL", "the store (default: a fresh SQLite file, removed afterwards)"},
+    option{"store",
+           0,
+           "URL",
+           "the store of duplicate-jobs (default: a fresh SQLite\nfile, removed afterwards)"},
+    option{"fast", 0, "", "with shorter times; not for duplicate-jobs"},
     option{"help", 'h', "", "this text"},
 };
 const command_syntax syntax{
     .name = "demo",
-    .usage = "dibs demo duplicate-jobs [--store URL]",
+    .usage =
+        "dibs demo (duplicate-jobs [--store URL] | watchdog | blind-release | fencing) [--fast]",
     .summary =
-        "Starts the same nightly job in three processes, first without a lock, then with one.",
+        "Shows with real processes what goes wrong without a lease, and what a lease cannot do.\n"
+        "\n"
+        "  duplicate-jobs   the same nightly job in three processes, without a lock and with one\n"
+        "  watchdog         work of 12 s under a ttl of 5 s, without renewal and with it\n"
+        "  blind-release    a late holder deletes the lock of the next one; and what dibs does\n"
+        "  fencing          a holder is stopped for longer than its lease, and writes too late",
     .options = demo_options,
     .operands_max = 1,
-    .examples = "  dibs demo duplicate-jobs",
+    .notes = "exit status: 0 when everything came about as told, else 1.",
+    .examples = "  dibs demo duplicate-jobs\n  dibs demo fencing",
 };
 
 constexpr std::array worker_options{
@@ -301,8 +313,19 @@ int demo_command(const global_options& global, words given) {
         deliver(help_text(syntax));
         return exit_status::ok;
     }
-    if (found.operands.empty() || found.operands.front() != "duplicate-jobs") {
-        throw usage_error("which demo? there is: duplicate-jobs");
+    const auto name = found.operands.empty() ? std::string{} : found.operands.front();
+    if (const auto demo = lease_demo(name)) {
+        if (found.has("store")) {
+            throw usage_error("--store goes with duplicate-jobs alone");
+        }
+        return demo(found.has("fast"));
+    }
+    if (name != "duplicate-jobs") {
+        throw usage_error(
+            "which demo? there are: duplicate-jobs, watchdog, blind-release, fencing");
+    }
+    if (found.has("fast")) {
+        throw usage_error("--fast does not go with duplicate-jobs");
     }
     return duplicate_jobs(found.value("store") != nullptr ? found.value("store") : global.store);
 }

@@ -193,6 +193,9 @@ class run_session {
         terms.max_runtime = options_.max_runtime;
         terms.verbose = options_.verbose;
         terms.store = store_;
+        if (options_.leads) {
+            terms.variables = {"DIBS_TERM=" + std::to_string(report_.fence)};
+        }
         const auto end = run_held_child(through, held, terms, desk, guarded);
 
         lease_end ended;
@@ -238,9 +241,13 @@ class run_session {
 
 namespace {
 
-int run_checked(const global_options& global, const arguments& found) {
+int run_checked(const global_options& global, const arguments& found, bool leads) {
     const auto file = find_settings(real_surroundings());
     auto options = check_run_options(found, file);
+    options.leads = leads;
+    if (leads && !found.has("wait")) {
+        options.wait = dibs::forever;
+    }
     if (!options.status_file.empty()) {
         if (const auto fault = fault_of_report_path(options.status_file); !fault.empty()) {
             throw usage_error("--status-file " + core::printable(options.status_file) + ": " +
@@ -269,23 +276,34 @@ void report_refusal(const arguments& found, const failure& fault) {
     (void)write_report(*found.value("status-file"), report);
 }
 
-}  // namespace
-
-int run_command(const global_options& global, words given) {
-    const auto found = parse_arguments(run_syntax(), given);
+int run_by_syntax(const command_syntax& syntax,
+                  const global_options& global,
+                  words given,
+                  bool leads) {
+    const auto found = parse_arguments(syntax, given);
     if (found.has("help")) {
-        const auto text = help_text(run_syntax());
+        const auto text = help_text(syntax);
         deliver(text);
         return exit_status::ok;
     }
     try {
-        return run_checked(global, found);
+        return run_checked(global, found, leads);
     } catch (const failure& fault) {
         if (found.has("status-file") && !found.value("status-file")->empty()) {
             report_refusal(found, fault);
         }
         throw;
     }
+}
+
+}  // namespace
+
+int run_command(const global_options& global, words given) {
+    return run_by_syntax(run_syntax(), global, given, false);
+}
+
+int elect_command(const global_options& global, words given) {
+    return run_by_syntax(elect_syntax(), global, given, true);
 }
 
 }  // namespace dibs::cli

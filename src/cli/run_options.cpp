@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_options.hpp"
 
+#include "cli/commands.hpp"
 #include "cli/duration.hpp"
 #include "cli/failure.hpp"
 #include "cli/supervisor/stopper.hpp"
@@ -121,6 +122,31 @@ const command_syntax& run_syntax() {
         .first_operand = "key",
         .notes = notes,
         .examples = examples,
+    };
+    return syntax;
+}
+
+const command_syntax& elect_syntax() {
+    static constexpr std::string_view leader_notes =
+        "exit status: the command's own; 79 when the leadership was lost and the command stopped, "
+        "so that a\n"
+        "supervisor starts this again; else as for dibs run.\n"
+        "\n"
+        "The command finds the number of its term in DIBS_TERM (the same as DIBS_FENCE): it grows "
+        "with every\n"
+        "change of leader. Hand it to whatever must not listen to a leader of yesterday.";
+    static const command_syntax syntax{
+        .name = "elect",
+        .usage = "dibs elect [OPTIONS] KEY [OPTIONS] [--] COMMAND [ARGUMENTS]",
+        .summary = "Stands by until this process leads, and runs COMMAND for as long as it does.",
+        .options = options,
+        .operands_max = 1,
+        .command_follows = true,
+        .first_operand = "key",
+        .notes = leader_notes,
+        .examples =
+            "  dibs elect controller -- ./controller\n"
+            "  dibs elect controller --ttl 10s -- sh -c './controller --term \"$DIBS_TERM\"'",
     };
     return syntax;
 }

@@ -27,6 +27,7 @@ struct run_options {
     std::optional<std::chrono::milliseconds> max_runtime;
     bool renew = true;
     int held_code = exit_status::held;
+    bool leads = false;  ///< for `elect`: the fence is the term too
     std::string status_file;
     const std::string* store = nullptr;  ///< the flag, inside the arguments
     bool verbose = false;

@@ -58,7 +58,11 @@ once::call_ptr once::claim(once_terms terms, completion done) {
     const auto now = env_.time.now();
     const auto wait = made->terms.acquire.wait;
     made->wait_until = wait >= instant::max() - now ? instant::max() : now + wait;
-    env_.exec.post([this, made] { begin(made); });
+    env_.exec.post([this, made] {
+        if (!made->finished) {
+            begin(made);
+        }
+    });
     return made;
 }
 
@@ -111,17 +115,17 @@ void once::found_record(const call_ptr& which, core::page page) {
     asked.mark = core::result_to_keep{.value = to_text(mine),
                                       .fresh = terms.at_most_once ? terms.keep : microseconds{0},
                                       .keep = terms.keep};
-    which->asking = keys_.acquire(
-        key_of_slot(terms.job, terms.slot), std::move(asked), [this, which](mutex_outcome outcome) {
-            which->asking.reset();
-            if (which->finished) {
-                if (outcome.lease) {
-                    keys_.release(outcome.lease, [](release_reply) {});
-                }
-                return;
-            }
-            acquired(which, std::move(outcome));
-        });
+    // After a cancel this object may be gone; the keys are not.
+    which->asking = keys_.acquire(key_of_slot(terms.job, terms.slot),
+                                  std::move(asked),
+                                  [this, &keys = keys_, which](mutex_outcome outcome) {
+                                      which->asking.reset();
+                                      if (!which->finished) {
+                                          acquired(which, std::move(outcome));
+                                      } else if (outcome.lease) {
+                                          keys.release(outcome.lease, [](release_reply) {});
+                                      }
+                                  });
 }
 
 /// Reads what is kept, and ends the call, or puts it off, when nothing is left to be run now.
@@ -221,7 +225,11 @@ void once::give_back_and_retry(const call_ptr& which,
         if (told.error) {
             fail(which, told.error, told.detail);
         } else {
-            env_.exec.post([this, which] { begin(which); });
+            env_.exec.post([this, which] {
+                if (!which->finished) {
+                    begin(which);
+                }
+            });
         }
     });
 }

@@ -47,5 +47,30 @@ TEST(Demo, FailsWhenTheStoreDoes) {
     EXPECT_EQ(run_dibs(here, {"demo", "nothing"}).status, 64);
 }
 
+TEST(Demo, WatchdogShowsTwoAtWorkWithoutRenewalAndOneWithIt) {
+    const folder here;
+    const auto found = run_dibs(here, {"demo", "watchdog", "--fast"});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    EXPECT_EQ(times(found.out, "at work at the same time: 2"), 1U) << found.out;
+    EXPECT_EQ(times(found.out, "at work at the same time: 1 "), 1U) << found.out;
+}
+
+TEST(Demo, BlindReleaseShowsThatAStrangersDeleteLetsAThirdIn) {
+    const folder here;
+    const auto found = run_dibs(here, {"demo", "blind-release", "--fast"});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    EXPECT_EQ(times(found.out, "1 row deleted, B's"), 1U) << found.out;
+    EXPECT_EQ(times(found.out, "not held any more"), 1U) << found.out;
+}
+
+TEST(Demo, FencingShowsThatTheGuardedRowRefusesTheLateWrite) {
+    const folder here;
+    const auto found = run_dibs(here, {"demo", "fencing", "--fast"});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    EXPECT_EQ(times(found.out, "REFUSED"), 1U) << found.out;
+    EXPECT_EQ(times(found.out, "guarded row: written last by B"), 1U) << found.out;
+    EXPECT_FALSE(exists(here.file("locks.db")));
+}
+
 }  // namespace
 }  // namespace dibs::testing

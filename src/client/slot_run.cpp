@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/slot_run.hpp"
+
+#include "client/checked_options.hpp"
+#include "client/client_core.hpp"
+#include "client/complaint.hpp"
+#include "client/shown_records.hpp"
+#include "client/this_process.hpp"
+#include "core/key.hpp"
+#include "recipes/once.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace dibs::detail {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+std::int64_t calendar_ms() {
+    return std::chrono::duration_cast<milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+recipes::once_terms terms_of_slot(const slot_terms& asked) {
+    recipes::once_terms terms;
+    terms.job = asked.job;
+    terms.slot = asked.slot;
+    terms.acquire = terms_of(asked.acquire);
+    terms.retries = asked.retries;
+    terms.backoff = asked.backoff;
+    terms.at_most_once = asked.at_most_once;
+    terms.keep = asked.keep;
+    terms.who = this_process(asked.command);
+    return terms;
+}
+
+slot_verdict shown(recipes::once_verdict verdict) noexcept {
+    switch (verdict) {
+        case recipes::once_verdict::granted:
+            return slot_verdict::granted;
+        case recipes::once_verdict::done:
+            return slot_verdict::done;
+        case recipes::once_verdict::failed:
+            return slot_verdict::failed;
+        case recipes::once_verdict::waiting:
+            return slot_verdict::waiting;
+        case recipes::once_verdict::running:
+            return slot_verdict::running;
+        case recipes::once_verdict::blocked:
+            return slot_verdict::blocked;
+        case recipes::once_verdict::trouble:
+            break;
+    }
+    return slot_verdict::trouble;
+}
+
+/// The recipe and the call under way, made and used on the executor alone.
+struct claim_state {
+    std::unique_ptr<recipes::once> recipe;
+    recipes::once::call_ptr call;
+    bool cancelled = false;
+};
+
+std::unique_ptr<recipes::once> recipe_on(client_core& core) {
+    return std::make_unique<recipes::once>(core.env(), core.store(), core.mutex(), calendar_ms);
+}
+
+}  // namespace
+
+slot_claim claim_slot(client& through, const slot_terms& asked, std::stop_token stop) noexcept {
+    const auto core = lease_access::core(through);
+    const auto key = recipes::key_of_slot(asked.job, asked.slot);
+    slot_claim told;
+    const auto fail = [&](std::error_code code, std::string_view what) {
+        told.error = code;
+        told.message = complaint(key, core ? core->store().location() : "none", what);
+    };
+    if (!core) {
+        fail(errc::closed, "the client is closed");
+        return told;
+    }
+    auto fault = core::fault_of_key(key);
+    if (fault.empty()) {
+        fault = recipes::fault_of_slot(asked.slot);
+    }
+    if (!fault.empty()) {
+        fail(errc::invalid_key, fault);
+        return told;
+    }
+    if (fault = fault_of_options(asked.acquire, core->store().caps()); !fault.empty()) {
+        fail(errc::invalid_argument, fault);
+        return told;
+    }
+    const auto state = std::make_shared<claim_state>();
+    recipes::once_outcome outcome;
+    {
+        const std::stop_callback on_stop(stop, [&core, state] {
+            core->post([core, state] {
+                state->cancelled = true;
+                if (state->call && !core->closed()) {
+                    state->recipe->cancel(state->call);
+                }
+            });
+        });
+        core->run([&](core::task done) {
+            if (core->closed() || state->cancelled) {
+                outcome.error = core->closed() ? errc::closed : errc::cancelled;
+                done();
+                return;
+            }
+            state->recipe = recipe_on(*core);
+            auto terms = terms_of_slot(asked);
+            state->call = state->recipe->claim(
+                std::move(terms),
+                [&outcome, state, done = std::move(done)](recipes::once_outcome ended) mutable {
+                    state->call.reset();
+                    outcome = std::move(ended);
+                    done();
+                });
+        });
+    }
+    told.verdict = shown(outcome.verdict);
+    if (outcome.error) {
+        told.verdict = slot_verdict::trouble;
+        fail(outcome.error, outcome.detail.empty() ? outcome.error.message() : outcome.detail);
+    } else if (outcome.lease) {
+        told.granted = lease_access::make(core, std::move(outcome.lease));
+    }
+    told.mine = std::move(outcome.mine);
+    told.found = std::move(outcome.found);
+    told.holders = detail::shown(std::move(outcome.holders));
+    told.blocked_reason = std::move(outcome.blocked_reason);
+    told.retry_after = outcome.retry_after;
+    return told;
+}
+
+release_outcome finish_slot(client& through,
+                            lease& held,
+                            const slot_terms& asked,
+                            const recipes::slot_record& mine,
+                            bool success,
+                            int status,
+                            std::error_code& error) noexcept {
+    error.clear();
+    const auto core = lease_access::core(through);
+    const auto handle = lease_access::handle(held);
+    if (!core || !handle || core->closed()) {
+        return release_outcome::not_held;
+    }
+    recipes::release_reply told;
+    core->run([&](core::task done) {
+        if (core->closed()) {
+            done();
+            return;
+        }
+        auto terms = terms_of_slot(asked);
+        recipe_on(*core)->finish(
+            handle->state,
+            terms,
+            mine,
+            success,
+            status,
+            [&told, done = std::move(done)](recipes::release_reply heard) mutable {
+                told = std::move(heard);
+                done();
+            });
+    });
+    error = told.error;
+    return told.released ? release_outcome::released : release_outcome::not_held;
+}
+
+void note_skip(client& through, const slot_terms& asked, milliseconds patience) noexcept {
+    const auto core = lease_access::core(through);
+    const auto who = this_process(asked.command);
+    const auto key = recipes::key_of_skip(asked.job, asked.slot, who.host);
+    if (!core || !core::fault_of_key(key).empty()) {
+        return;
+    }
+    recipes::slot_record skip;
+    skip.job = asked.job;
+    skip.slot = asked.slot;
+    skip.state = recipes::slot_state::skipped;
+    skip.host = who.host;
+    skip.pid = who.pid;
+    skip.user = who.user;
+    skip.started_ms = calendar_ms();
+    acquire_options options;
+    options.ttl =
+        std::clamp<milliseconds>(std::chrono::seconds{5},
+                                 std::chrono::ceil<milliseconds>(core->store().caps().ttl_min),
+                                 std::chrono::floor<milliseconds>(core->store().caps().ttl_max));
+    options.timeout = patience;
+    options.renew = false;
+    auto terms = terms_of(options);
+    terms.mark = core::result_to_keep{
+        .value = recipes::to_text(skip), .fresh = core::microseconds{0}, .keep = asked.keep};
+    recipes::mutex_outcome outcome;
+    core->run([&](core::task done) {
+        if (core->closed()) {
+            done();
+            return;
+        }
+        core->mutex().acquire(
+            key,
+            std::move(terms),
+            [&outcome, done = std::move(done)](recipes::mutex_outcome ended) mutable {
+                outcome = std::move(ended);
+                done();
+            });
+    });
+    if (outcome.lease) {
+        const auto brief =
+            lease_access::make(core, std::move(outcome.lease));  // given back at once
+    }
+}
+
+}  // namespace dibs::detail

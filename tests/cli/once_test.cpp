@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// dibs once and dibs runs: what they exit with, what they run, and what they tell.
+#include "support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dibs::testing {
+namespace {
+
+using list = std::vector<std::string>;
+
+std::size_t lines_of(const std::string& path) {
+    if (!exists(path)) {
+        return 0;
+    }
+    const auto text = read_file(path);
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+outcome once(const folder& here, list options, list command = {"sh", "-c", "echo ran >> ran"}) {
+    list words{"once"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"job", "--"});
+    words.insert(words.end(), command.begin(), command.end());
+    return run_dibs(here, words);
+}
+
+/// Runs the slot "s" until told to end.
+class running {
+  public:
+    explicit running(const folder& here, list options = {})
+        : here_(here), command_(how(here, std::move(options))) {
+        EXPECT_TRUE(eventually([&] { return lines_of(here.file("begun")) > 0; })) << command_.err();
+    }
+    /// The job ends with this status.
+    void end(int status) {
+        write_file(here_.file("go"), std::to_string(status) + "\n");
+        EXPECT_EQ(command_.wait().status, status);
+    }
+    void crash() {
+        command_.signal(SIGKILL);
+        (void)command_.wait();
+    }
+
+  private:
+    static launch how(const folder& here, list options) {
+        list words{"once", "--slot", "s", "--ttl", "3s"};
+        words.insert(words.end(), options.begin(), options.end());
+        words.insert(
+            words.end(),
+            {"job",
+             "--",
+             "sh",
+             "-c",
+             "echo begun >> begun; until test -s go; do sleep 0.05; done; exit $(cat go)"});
+        return dibs_on(here, words);
+    }
+    const folder& here_;
+    process command_;
+};
+
+TEST(Once, ALaterCallFindsTheSlotDoneAndIsSilent) {
+    const folder here;
+    EXPECT_EQ(once(here, {"--slot", "s"}).status, 0);
+    const auto late = once(here, {"--slot", "s"});
+    EXPECT_EQ(late.status, 0);
+    EXPECT_EQ(late.out + late.err, "");
+    EXPECT_EQ(lines_of(here.file("ran")), 1U);
+    EXPECT_NE(once(here, {"--slot", "s", "-v"}).err.find("is done"), std::string::npos);
+    EXPECT_EQ(once(here, {"--slot", "t"}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 2U) << "another slot is another run";
+}
+
+TEST(Once, OfThreeThatFireTogetherOneRuns) {
+    const folder here;
+    std::vector<std::unique_ptr<process>> all;
+    for (int number = 0; number < 3; ++number) {
+        all.push_back(std::make_unique<process>(dibs_on(
+            here,
+            {"once", "job", "--every", "week", "--", "sh", "-c", "echo ran >> ran; sleep 0.3"})));
+    }
+    for (const auto& one : all) {
+        const auto ended = one->wait();
+        EXPECT_EQ(ended.status, 0);
+        EXPECT_EQ(ended.out + ended.err, "");
+    }
+    EXPECT_EQ(lines_of(here.file("ran")), 1U);
+}
+
+TEST(Once, WhileItRunsElsewhereThereIsNothingToDo) {
+    const folder here;
+    running other(here);
+    const auto skipped = once(here, {"--slot", "s"});
+    EXPECT_EQ(skipped.status, 0);
+    EXPECT_EQ(skipped.out + skipped.err, "");
+    EXPECT_EQ(once(here, {"--slot", "s", "--held-code", "9"}).status, 9);
+    const auto waited = once(here, {"--slot", "s", "--wait", "200ms"});
+    EXPECT_EQ(waited.status, 75);
+    EXPECT_NE(waited.err.find("waited"), std::string::npos) << waited.err;
+    EXPECT_EQ(lines_of(here.file("ran")), 0U);
+    other.end(0);
+}
+
+TEST(Once, AWaiterIsToldHowItEnded) {
+    for (const int status : {0, 3}) {
+        const folder here;
+        running other(here);
+        process waits(
+            dibs_on(here, {"once", "--slot", "s", "--wait", "1m", "job", "--", "touch", "ran"}));
+        other.end(status);
+        EXPECT_EQ(waits.wait().status, status);
+        EXPECT_FALSE(exists(here.file("ran")));
+    }
+}
+
+TEST(Once, AFailureIsTheChildsStatusAndFinal) {
+    const folder here;
+    EXPECT_EQ(once(here, {"--slot", "s"}, {"sh", "-c", "exit 7"}).status, 7);
+    const auto again = once(here, {"--slot", "s"});
+    EXPECT_EQ(again.status, 7);
+    EXPECT_EQ(again.err, "");
+    EXPECT_EQ(lines_of(here.file("ran")), 0U);
+}
+
+TEST(Once, WithRetriesAFailureIsRunAgainAfterTheBackOff) {
+    const folder here;
+    const list patient{"--slot", "s", "--retries", "1", "--backoff", "1s"};
+    EXPECT_EQ(once(here, patient, {"sh", "-c", "exit 7"}).status, 7);
+    EXPECT_EQ(once(here, patient).status, 75);
+    EXPECT_EQ(lines_of(here.file("ran")), 0U);
+    auto waiting = patient;
+    waiting.insert(waiting.end(), {"--wait", "20s"});
+    EXPECT_EQ(once(here, waiting, {"sh", "-c", "echo $DIBS_ATTEMPT >> ran; exit 8"}).status, 8);
+    EXPECT_EQ(read_file(here.file("ran")), "2\n");
+    EXPECT_EQ(once(here, waiting).status, 8) << "the retries are used up";
+}
+
+TEST(Once, AfterAKillInTheMiddleAnotherHostRunsItAgain) {
+    const folder here;
+    running other(here);
+    other.crash();
+    EXPECT_EQ(
+        once(here, {"--slot", "s", "--wait", "20s"}, {"sh", "-c", "echo $DIBS_ATTEMPT >> ran"})
+            .status,
+        0);
+    EXPECT_EQ(read_file(here.file("ran")), "2\n");
+}
+
+TEST(Once, AtMostOnceIsNotRunAgainAfterAKill) {
+    const folder here;
+    running other(here, {"--at-most-once"});
+    other.crash();
+    const auto found = once(here, {"--slot", "s", "--at-most-once", "--wait", "20s"});
+    EXPECT_EQ(found.status, 1) << found.err;
+    EXPECT_NE(found.err.find("never ended"), std::string::npos) << found.err;
+    EXPECT_EQ(once(here, {"--slot", "s"}).status, 1);
+    EXPECT_EQ(lines_of(here.file("ran")), 0U);
+}
+
+TEST(Once, StopsAtMaxRuntimeAndThatIsAFailure) {
+    const folder here;
+    EXPECT_EQ(once(here, {"--slot", "s", "--max-runtime", "200ms"}, {"sleep", "100"}).status, 124);
+    EXPECT_EQ(once(here, {"--slot", "s"}).status, 124);
+    EXPECT_EQ(once(here, {"--slot", "t"}, {"no-such-command"}).status, 127);
+}
+
+TEST(Once, TheCommandKnowsItsSlot) {
+    const folder here;
+    ASSERT_EQ(once(here,
+                   {"--slot", "2026-11"},
+                   {"sh",
+                    "-c",
+                    "echo $DIBS_JOB $DIBS_SLOT $DIBS_ATTEMPT $DIBS_IDEMPOTENCY_KEY > vars; "
+                    "test $DIBS_FENCE -gt 0"})
+                  .status,
+              0);
+    EXPECT_EQ(read_file(here.file("vars")), "job 2026-11 1 job/2026-11\n");
+}
+
+TEST(Once, TheStatusFileTellsWhatBecameOfIt) {
+    const folder here;
+    ASSERT_EQ(once(here, {"--slot", "s", "--status-file", here.file("1")}).status, 0);
+    ASSERT_EQ(once(here, {"--slot", "s", "--status-file", here.file("2")}).status, 0);
+    EXPECT_NE(read_file(here.file("1")).find("\"outcome\": \"child\""), std::string::npos);
+    EXPECT_NE(read_file(here.file("2")).find("\"outcome\": \"done\""), std::string::npos);
+}
+
+TEST(Once, TellsInAdvanceWhatItWouldDo) {
+    const folder here;
+    const auto before = run_dibs(here, {"once", "job", "--slot", "s", "--dry-run"});
+    EXPECT_EQ(before.status, 0);
+    EXPECT_NE(before.out.find("would run   yes"), std::string::npos) << before.out;
+    EXPECT_EQ(run_dibs(here, {"once", "job", "--slot", "s", "--condition"}).status, 0);
+    EXPECT_EQ(once(here, {"--slot", "s"}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 1U) << "looking had run nothing";
+    const auto after = run_dibs(here, {"once", "job", "--slot", "s", "--dry-run"});
+    EXPECT_NE(after.out.find("would run   no"), std::string::npos) << after.out;
+    EXPECT_EQ(run_dibs(here, {"once", "job", "--slot", "s", "--condition"}).status, 1);
+    EXPECT_EQ(run_dibs(here, {"once", "job", "--every", "7m", "--condition"}).status, 255);
+}
+
+TEST(Once, RefusesWhatMakesNoSense) {
+    const folder here;
+    for (const auto& bad : std::vector<list>{{},
+                                             {"--slot", "s", "--every", "day"},
+                                             {"--slot", "a@b"},
+                                             {"--slot", ""},
+                                             {"--slot", "s", "--tz", "UTC"},
+                                             {"--every", "fortnight"},
+                                             {"--every", "day", "--tz", "Nowhere"},
+                                             {"--every", "day", "--keep", "1h"},
+                                             {"--every", "15m", "--skew", "10m"},
+                                             {"--slot", "s", "--retries", "-1"},
+                                             {"--slot", "s", "--retries", "x"},
+                                             {"--slot", "s", "--at-most-once", "--retries", "1"},
+                                             {"--slot", "s", "--ttl", "1ms"}}) {
+        const auto found = once(here, bad);
+        EXPECT_EQ(found.status, 64) << found.err;
+        EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
+    }
+    EXPECT_EQ(lines_of(here.file("ran")), 0U);
+    EXPECT_EQ(run_dibs(here, {"once", "--slot", "s"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"once", "job", "--slot", "s"}).status, 64);
+}
+
+TEST(Runs, ListWhoRanWhatAndWhoSkipped) {
+    const folder here;
+    EXPECT_EQ(run_dibs(here, {"runs", "job"}).out, "");
+    ASSERT_EQ(once(here, {"--slot", "one"}).status, 0);
+    ASSERT_EQ(once(here, {"--slot", "one"}).status, 0);  // a skip
+    ASSERT_EQ(once(here, {"--slot", "two"}, {"sh", "-c", "exit 5"}).status, 5);
+    ASSERT_EQ(run_dibs(here, {"once", "job@x", "--slot", "one", "true"}).status, 0);
+    const auto text = run_dibs(here, {"runs", "job"});
+    EXPECT_EQ(text.status, 0);
+    EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 3) << text.out;
+    const auto machine = run_dibs(here, {"runs", "job", "--json"}).out;
+    for (const auto* part : {"\"slot\": \"one\"",
+                             "\"outcome\": \"done\"",
+                             "\"outcome\": \"failed\"",
+                             "\"status\": 5",
+                             "\"took_ms\": ",
+                             "\"skipped_by\": [\n      {"}) {
+        EXPECT_NE(machine.find(part), std::string::npos) << part << " in " << machine;
+    }
+    EXPECT_EQ(run_dibs(here, {"runs"}).status, 64);
+}
+
+TEST(Runs, TellARunFromACrash) {
+    const folder here;
+    running other(here);
+    EXPECT_NE(run_dibs(here, {"runs", "job"}).out.find("running"), std::string::npos);
+    other.crash();
+    EXPECT_TRUE(eventually([&] {
+        return run_dibs(here, {"runs", "job"}).out.find("never ended") != std::string::npos;
+    }));
+}
+
+// --- elect -------------------------------------------------------------------------------------
+
+launch candidate(const folder& here, const std::string& name) {
+    return dibs_on(here,
+                   {"elect",
+                    "--ttl",
+                    "3s",
+                    "k",
+                    "--",
+                    "sh",
+                    "-c",
+                    "echo $DIBS_TERM > " + name + "; until test -s end-" + name +
+                        "; do sleep 0.05; done; exit 4"});
+}
+
+TEST(Elect, AStandbyTakesOverFromAKilledLeaderWithALaterTerm) {
+    const folder here;
+    process first(candidate(here, "a"));
+    ASSERT_TRUE(eventually([&] { return lines_of(here.file("a")) == 1; })) << first.err();
+    process second(candidate(here, "b"));
+    EXPECT_FALSE(
+        eventually([&] { return exists(here.file("b")); }, std::chrono::milliseconds{500}));
+    first.signal(SIGKILL);
+    ASSERT_TRUE(eventually([&] { return lines_of(here.file("b")) == 1; })) << second.err();
+    EXPECT_GT(std::stoull(read_file(here.file("b"))), std::stoull(read_file(here.file("a"))));
+    write_file(here.file("end-b"), "x");
+    EXPECT_EQ(second.wait().status, 4) << "the command's own status";
+}
+
+TEST(Elect, ALeaderThatEndsResignsAtOnce) {
+    const folder here;
+    process first(candidate(here, "a"));
+    ASSERT_TRUE(eventually([&] { return lines_of(here.file("a")) == 1; })) << first.err();
+    process second(candidate(here, "b"));
+    write_file(here.file("end-a"), "x");
+    EXPECT_EQ(first.wait().status, 4);
+    EXPECT_TRUE(eventually([&] { return lines_of(here.file("b")) == 1; })) << second.err();
+    second.signal(SIGTERM);
+    EXPECT_EQ(second.wait().status, 128 + SIGTERM);
+}
+
+}  // namespace
+}  // namespace dibs::testing
