@@ -5,6 +5,7 @@ dibs_packages_build=(
     g++ cmake ninja-build mold ccache pkg-config
     libboost1.81-dev libsqlite3-dev
     libcli11-dev libfmt-dev nlohmann-json3-dev libtomlplusplus-dev
+    libhowardhinnant-date-dev
 )
 dibs_packages_test=(
     libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
