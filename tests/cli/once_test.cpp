@@ -163,6 +163,25 @@ TEST(Once, AtMostOnceIsNotRunAgainAfterAKill) {
     EXPECT_EQ(lines_of(here.file("ran")), 0U);
 }
 
+TEST(Once, ARunThatLostItsLeaseCountsAsNeverEnded) {
+    const folder here;
+    process frozen(dibs_on(
+        here,
+        {"once", "--slot", "s", "--ttl", "1s", "job", "--", "sh", "-c", "echo x > x; sleep 100"}));
+    ASSERT_TRUE(eventually([&] { return lines_of(here.file("x")) == 1; })) << frozen.err();
+    frozen.signal(SIGSTOP);  // nobody renews
+    EXPECT_EQ(
+        once(here, {"--slot", "s", "--wait", "20s"}, {"sh", "-c", "echo $DIBS_ATTEMPT >> ran"})
+            .status,
+        0);
+    EXPECT_EQ(read_file(here.file("ran")), "2\n");
+    frozen.signal(SIGCONT);
+    EXPECT_EQ(frozen.wait().status, 79) << frozen.err();
+    const auto kept = run_dibs(here, {"runs", "job", "--json"}).out;
+    EXPECT_NE(kept.find("\"outcome\": \"done\""), std::string::npos) << kept;
+    EXPECT_NE(kept.find("\"attempt\": 2"), std::string::npos) << kept;
+}
+
 TEST(Once, StopsAtMaxRuntimeAndThatIsAFailure) {
     const folder here;
     EXPECT_EQ(once(here, {"--slot", "s", "--max-runtime", "200ms"}, {"sleep", "100"}).status, 124);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Statements on an SQLite file that is no store of ours: the data that a demo protects, or fails to. Not for stores.
+// Statements on an SQLite file that is no store of ours: the data that a demo protects, or fails
+// to. Not for stores.
 
 #include <cstdint>
 #include <string>
