@@ -13,7 +13,7 @@
 namespace dibs {
 
 /// Told once how a call ended: on a thread of the client's, or of whoever works for it just then, so it must not throw
-/// and must not block.
+/// and must not block: a blocking call of the client or of a lease inside it waits for itself.
 class acquire_handler {
   public:
     virtual ~acquire_handler() = default;
