@@ -29,8 +29,8 @@ surroundings outside(std::map<std::string, std::string> variables, bool root = f
 }
 
 TEST(Settings, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
-    const auto where = outside({{"DIBS_STORE", "sqlite:/env"}, {"HOME", "/home/a"}});
-    const auto bare = outside({{"HOME", "/home/a"}});
+    const auto where = outside({{"DIBS_STORE", "sqlite:/env"}, {"HOME", "/users/a"}});
+    const auto bare = outside({{"HOME", "/users/a"}});
     file_settings file;
     file.store = "sqlite:/file";
     const std::string flag = "sqlite:/flag";
@@ -38,7 +38,7 @@ TEST(Settings, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
     EXPECT_EQ(choose_store(nullptr, file, where).url, "sqlite:/env");
     EXPECT_EQ(choose_store(nullptr, file, bare).url, "sqlite:/file");
     const auto chosen = choose_store(nullptr, {}, bare);
-    EXPECT_EQ(chosen.url, "sqlite:/home/a/.local/state/dibs/locks.db");
+    EXPECT_EQ(chosen.url, "sqlite:/users/a/.local/state/dibs/locks.db");
     EXPECT_EQ(chosen.from, store_choice::source::built_in);
 }
 
