@@ -57,24 +57,6 @@ constexpr std::string_view local_fuse[] = {"fuseblk",
                                            "fuse.gocryptfs",
                                            "fuse.encfs"};
 
-/// The kind of the file system with this device number, as the kernel lists it.
-std::string kind_of_mount(dev_t device) {
-    const auto wanted = std::to_string(major(device)) + ':' + std::to_string(minor(device));
-    std::ifstream mounts{"/proc/self/mountinfo"};
-    for (std::string line; std::getline(mounts, line);) {
-        std::istringstream fields{line};
-        std::string id;
-        std::string parent;
-        std::string number;
-        fields >> id >> parent >> number;
-        const auto dash = line.find(" - ");
-        if (number == wanted && dash != std::string::npos) {
-            return line.substr(dash + 3, line.find(' ', dash + 3) - dash - 3);
-        }
-    }
-    return {};
-}
-
 failure refuse_foreign(const std::string& existing, const std::string& path) {
     struct statfs system {};
     struct stat entry {};
@@ -142,6 +124,23 @@ failure look_at_file(const std::string& path, bool& there) {
 }
 
 }  // namespace
+
+std::string kind_of_mount(dev_t device) {
+    const auto wanted = std::to_string(major(device)) + ':' + std::to_string(minor(device));
+    std::ifstream mounts{"/proc/self/mountinfo"};
+    for (std::string line; std::getline(mounts, line);) {
+        std::istringstream fields{line};
+        std::string id;
+        std::string parent;
+        std::string number;
+        fields >> id >> parent >> number;
+        const auto dash = line.find(" - ");
+        if (number == wanted && dash != std::string::npos) {
+            return line.substr(dash + 3, line.find(' ', dash + 3) - dash - 3);
+        }
+    }
+    return {};
+}
 
 std::string_view shared_between_hosts(long type, std::string_view name) noexcept {
     if (type == fuse) {

@@ -5,6 +5,8 @@
 
 #include "store/sqlite/errors.hpp"
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -18,5 +20,8 @@ namespace dibs::store::sqlite {
 /// Empty if a file system of this kind is fine; else its name for people. `type`: statfs' f_type;
 /// `name`: as in /proc/self/mountinfo, needed for FUSE alone.
 [[nodiscard]] std::string_view shared_between_hosts(long type, std::string_view name) noexcept;
+
+/// The kind of the file system with this device number, as the kernel lists it; may be empty.
+[[nodiscard]] std::string kind_of_mount(dev_t device);
 
 }  // namespace dibs::store::sqlite

@@ -2,6 +2,7 @@
 #include "store/sqlite/sqlite_store.hpp"
 
 #include "store/sqlite/database.hpp"
+#include "store/sqlite/diagnosis.hpp"
 #include "store/sqlite/holders_folder.hpp"
 #include "store/sqlite/host_clock.hpp"
 #include "store/sqlite/host_surroundings.hpp"
@@ -47,6 +48,9 @@ class sqlite_store final : public store {
     sqlite_store(core::environment env, const sqlite_options& options, sqlite::process_id self)
         : env_(env),
           location_("sqlite:" + options.path),
+          path_(options.path),
+          boot_id_(options.boot_id),
+          full_(options.sync == sqlite_options::durability::full),
           self_(self),
           pid_(::getpid()),
           box_(std::make_shared<sqlite::mailbox>(env.exec)),
@@ -180,6 +184,14 @@ class sqlite_store final : public store {
         }
     }
 
+    [[nodiscard]] std::vector<finding> diagnose() override {
+        return sqlite::diagnose({.path = path_,
+                                 .full = full_,
+                                 .boot_id = boot_id_,
+                                 .self = self_,
+                                 .now = world_.clock()});
+    }
+
     void begin_assist() noexcept override { worker_->begin_assist(); }
     bool assist() noexcept override { return worker_->assist(); }
     void end_assist() noexcept override { worker_->end_assist(); }
@@ -260,6 +272,9 @@ class sqlite_store final : public store {
 
     const core::environment env_;
     const std::string location_;
+    const std::string path_;
+    const std::string boot_id_;
+    const bool full_;
     const sqlite::process_id self_;
     const pid_t pid_;
     bool closed_ = false;
