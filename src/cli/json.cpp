@@ -36,7 +36,7 @@ json holder_json(const dibs::holder& who) {
             {"attached", who.attached}};
 }
 
-json record_json(const dibs::record& record) {
+json fields_of(const dibs::record& record) {
     json shown{{"key", record.key}, {"fence", record.fence}};
     shown["holders"] = json::array();
     for (const auto& who : record.holders) {
@@ -53,6 +53,14 @@ json record_json(const dibs::record& record) {
     }
     shown["blocked_for_ms"] = whole_ms(record.blocked_for);
     shown["blocked_reason"] = record.blocked_reason;
+    return shown;
+}
+
+json whole(const json_object& fields) {
+    auto shown = json::object();
+    for (const auto& [name, value] : fields) {
+        std::visit([&shown, &name = name](const auto& what) { shown[name] = what; }, value);
+    }
     return shown;
 }
 
@@ -86,7 +94,7 @@ std::string to_json(const status_report& report) {
 std::string to_json(const std::vector<dibs::record>& records) {
     auto shown = json::array();
     for (const auto& record : records) {
-        shown.push_back(record_json(record));
+        shown.push_back(fields_of(record));
     }
     return dump(shown, 2);
 }
@@ -96,6 +104,31 @@ std::string to_json(const std::vector<std::pair<std::string, std::string>>& fiel
     for (const auto& [name, value] : fields) {
         shown[name] = value;
     }
+    return dump(shown, 2);
+}
+
+std::string text_field(const std::string& object, const std::string& name) {
+    const auto read = json::parse(object, nullptr, false);
+    return read.is_object() && read.contains(name) && read[name].is_string()
+               ? read[name].get<std::string>()
+               : std::string{};
+}
+
+std::string object_json(const json_object& fields, json_layout layout) {
+    return dump(whole(fields), layout == json_layout::one_line ? -1 : 2);
+}
+
+std::string list_json(const std::vector<json_object>& objects) {
+    auto shown = json::array();
+    for (const auto& one : objects) {
+        shown.push_back(whole(one));
+    }
+    return dump(shown, 2);
+}
+
+std::string record_json(const dibs::record& record, const json_object& more) {
+    auto shown = fields_of(record);
+    shown.update(whole(more));
     return dump(shown, 2);
 }
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// dibs show: all that the store knows of one key.
+#include "cli/command_support.hpp"
+#include "cli/duration.hpp"
+#include "cli/identity.hpp"
+#include "cli/json.hpp"
+#include "cli/speech.hpp"
+#include "core/key.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace dibs::cli {
+
+namespace {
+
+constexpr std::array options{
+    json_option,
+    store_option,
+    key_option,
+    quiet_option,
+    help_option,
+};
+
+const command_syntax syntax{
+    .name = "show",
+    .usage = "dibs show [OPTIONS] KEY",
+    .summary =
+        "Tells all that the store knows of KEY: who holds it, since when and for how long, who "
+        "waits, which\n"
+        "result is kept, whether it is on hold, and whom the store excludes.",
+    .options = options,
+    .operands_max = 1,
+    .first_operand = "key",
+    .notes =
+        "exit status: 0, also for a key that nobody ever held; 64 usage; 69 store not "
+        "reachable; 78 configuration.",
+    .examples = "  dibs show nightly-report\n  dibs show nightly-report --json",
+};
+
+constexpr std::size_t value_bytes_max = 200;
+
+std::string line(std::string_view name, const std::string& value) {
+    constexpr std::size_t column = 12;
+    std::string text(name);
+    text.resize(std::max(column, text.size() + 1), ' ');
+    return text + value + "\n";
+}
+
+std::string fences(const dibs::holder& who) {
+    const auto first = std::to_string(who.fence);
+    return who.fence == who.fence_last ? first : first + " to " + std::to_string(who.fence_last);
+}
+
+std::string when_ago(std::chrono::microseconds age) {
+    const auto now = std::chrono::system_clock::now();
+    return show_instant(now - std::chrono::duration_cast<std::chrono::system_clock::duration>(age));
+}
+
+std::string about_holder(const dibs::holder& who, bool you) {
+    return line("holder",
+                core::printable(who.host) + ", pid " + std::to_string(who.pid) + ", user " +
+                    core::printable(who.user) + (you ? " (you)" : "")) +
+           (who.command.empty() ? "" : line("  command", core::printable(who.command))) +
+           line("  since", when_ago(who.held_for) + " (" + show_duration(who.held_for) + ")") +
+           line("  left", show_duration(who.remaining) + " unless it is renewed") +
+           line("  fence", fences(who)) +
+           line("  ends",
+                who.attached ? "with its process, or by expiry"
+                             : "by expiry or release alone (detached)");
+}
+
+std::string about_result(const dibs::result& kept) {
+    const std::string kind = kept.is_mark ? "mark" : "result";
+    std::string shown = core::printable(kept.value, value_bytes_max);
+    return line(kind, shown) + line("  by fence", std::to_string(kept.fence)) +
+           line("  written", when_ago(kept.age) + " (" + show_duration(kept.age) + " ago)") +
+           line("  fresh", kept.fresh ? "yes: nobody may acquire the key" : "no");
+}
+
+std::string as_text(const dibs::record& record, const dibs::store_info& store) {
+    std::string text = line("key", core::printable(record.key));
+    for (const auto& who : record.holders) {
+        text += about_holder(who, is_you(who, record.key));
+    }
+    if (record.holders.empty()) {
+        text += line("holder", "nobody");
+    }
+    if (record.blocked_for.count() > 0) {
+        text += line("on hold",
+                     "for another " + show_duration(record.blocked_for) + ": " +
+                         core::printable(record.blocked_reason));
+    }
+    text += line("waiters", std::to_string(record.waiters));
+    text += line(
+        "last fence",
+        record.fence == 0 ? "none: the store knows of no grant" : std::to_string(record.fence));
+    if (record.kept) {
+        text += about_result(*record.kept);
+    }
+    return text + line("store", store.location + " (excludes: " + store.scope + ")");
+}
+
+}  // namespace
+
+const command_syntax& show_syntax() {
+    return syntax;
+}
+
+int show_command(const global_options& global, words given) {
+    const auto found = parse_arguments(syntax, given);
+    if (helped(syntax, found)) {
+        return exit_status::ok;
+    }
+    const auto key = key_given(syntax, found);
+    auto store = use_store(global, found, "dibs show");
+    const auto record = look_at(store, key);
+    const auto info = store.through.store();
+    std::string text;
+    if (found.has("json")) {
+        const bool you = std::any_of(record.holders.begin(),
+                                     record.holders.end(),
+                                     [&](const auto& who) { return is_you(who, key); });
+        text = record_json(record,
+                           {{"held_by_you", you}, {"store", store.shown}, {"scope", info.scope}}) +
+               "\n";
+    } else {
+        text = as_text(record, info);
+    }
+    deliver(text);
+    return exit_status::ok;
+}
+
+}  // namespace dibs::cli

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// dibs show, check, hold and break: what an operator sees of a key, and may do to it.
+#include "support.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+
+namespace dibs::testing {
+namespace {
+
+using json = nlohmann::json;
+
+json shown(const folder& here, const std::string& key) {
+    return json::parse(run_dibs(here, {"show", key, "--json"}).out);
+}
+
+/// A `dibs run` that holds the key and told its fence.
+class busy {
+  public:
+    busy(const folder& here, const std::string& key)
+        : run_(dibs_on(here, {"run", key, "sh", "-c", "echo $DIBS_FENCE; exec sleep 300"})) {
+        EXPECT_TRUE(eventually([&] { return run_.out().ends_with('\n'); })) << run_.err();
+        fence_ = run_.out().substr(0, run_.out().size() - 1);
+    }
+    [[nodiscard]] const std::string& fence() const { return fence_; }
+    [[nodiscard]] process& run() { return run_; }
+    void stop() {
+        run_.signal(SIGTERM);
+        run_.wait();
+    }
+
+  private:
+    process run_;
+    std::string fence_;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+TEST(Show, TellsTheHolderInFull) {
+    const folder here;
+    busy holder(here, "report");
+    process waiting(dibs_on(here, {"run", "report", "--wait", "forever", "true"}));
+    ASSERT_TRUE(eventually([&] { return shown(here, "report")["waiters"] == 1; }));
+    const auto told = run_dibs(here, {"show", "report"});
+    EXPECT_EQ(told.status, 0);
+    for (const auto& part : {std::string("report"),
+                             "pid " + std::to_string(holder.run().id()),
+                             holder.fence(),
+                             std::string("sleep 300"),
+                             std::string("since"),
+                             std::string("waiters     1"),
+                             std::string("with its process"),
+                             here.store(),
+                             std::string("this host, this user")}) {
+        EXPECT_TRUE(contains(told.out, part)) << part << " in\n" << told.out;
+    }
+    EXPECT_FALSE(contains(told.out, "(you)")) << told.out;
+    const auto record = shown(here, "report");
+    EXPECT_EQ(record["holders"][0]["pid"], holder.run().id());
+    EXPECT_EQ(record["held_by_you"], false);
+    EXPECT_EQ(record["scope"], "this host, this user");
+    holder.stop();
+    EXPECT_EQ(waiting.wait().status, 0);
+}
+
+TEST(Show, SaysWhenItIsYou) {
+    const folder here;
+    const auto inside = run_dibs(here, {"run", "report", DIBS_COMMAND, "show", "report"});
+    EXPECT_TRUE(contains(inside.out, "(you)")) << inside.out << inside.err;
+    // Without the environment, by descent.
+    const auto bare = run_dibs(
+        here, {"run", "report", "env", "-u", "DIBS_HELD_KEYS", DIBS_COMMAND, "show", "report"});
+    EXPECT_TRUE(contains(bare.out, "(you)")) << bare.out << bare.err;
+}
+
+TEST(Show, OfAKeyThatNobodyEverHeld) {
+    const folder here;
+    const auto told = run_dibs(here, {"show", "nothing"});
+    EXPECT_EQ(told.status, 0) << told.err;
+    EXPECT_TRUE(contains(told.out, "nobody")) << told.out;
+    EXPECT_EQ(shown(here, "nothing")["holders"], json::array());
+    // A key that is only the beginning of another one is another key.
+    busy holder(here, "nothing:at:all");
+    EXPECT_EQ(shown(here, "nothing")["holders"], json::array());
+    holder.stop();
+}
+
+TEST(Check, CurrentStaleAndTroubleDiffer) {
+    const folder here;
+    busy holder(here, "report");
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", holder.fence()}).status, 0);
+    const auto older = std::to_string(std::stoull(holder.fence()) - 1);
+    const auto stale = run_dibs(here, {"check", "report", "--fence", older});
+    EXPECT_EQ(stale.status, 1);
+    EXPECT_TRUE(contains(stale.err, "held by")) << stale.err;
+    const auto told =
+        json::parse(run_dibs(here, {"check", "report", "--fence", holder.fence(), "--json"}).out);
+    EXPECT_EQ(told["current"], true);
+    holder.stop();
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", holder.fence()}).status, 1);
+    EXPECT_EQ(run_dibs(here, {"check", "report"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", "x"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", "0"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", "1", "--store", "sqlite:/"}).status,
+              78);
+}
+
+TEST(Hold, NobodyMayAcquireAndTheReasonIsTold) {
+    const folder here;
+    const auto set =
+        run_dibs(here, {"hold", "report", "--for", "2h", "--reason", "migration, ask Ada"});
+    EXPECT_EQ(set.status, 0) << set.err;
+    EXPECT_EQ(set.out + set.err, "");
+    const auto refused = run_dibs(here, {"run", "-v", "report", "true"});
+    EXPECT_EQ(refused.status, 75);
+    EXPECT_TRUE(contains(refused.err, "migration, ask Ada")) << refused.err;
+    EXPECT_EQ(run_dibs(here, {"acquire", "report"}).status, 75);
+    EXPECT_TRUE(contains(run_dibs(here, {"ls"}).out, "migration, ask Ada"));
+    EXPECT_TRUE(contains(run_dibs(here, {"show", "report"}).out, "migration, ask Ada"));
+    EXPECT_GT(shown(here, "report")["blocked_for_ms"], 7'000'000);
+
+    EXPECT_EQ(run_dibs(here, {"hold", "report", "--lift"}).status, 0);
+    EXPECT_EQ(run_dibs(here, {"run", "report", "true"}).status, 0);
+    EXPECT_EQ(run_dibs(here, {"hold", "report", "--lift"}).status, 0);
+}
+
+TEST(Hold, ALeaseThatIsHeldStays) {
+    const folder here;
+    busy holder(here, "report");
+    const auto set = run_dibs(here, {"hold", "report", "--for", "2h", "--reason", "migration"});
+    EXPECT_EQ(set.status, 0);
+    EXPECT_TRUE(contains(set.err, "still held by")) << set.err;
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", holder.fence()}).status, 0);
+    holder.stop();
+    EXPECT_EQ(run_dibs(here, {"run", "report", "true"}).status, 75);
+}
+
+TEST(Hold, WaitersGoOnWhenItIsLifted) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"hold", "report", "--for", "2h", "--reason", "migration"}).status, 0);
+    process waiting(dibs_on(here, {"run", "report", "--wait", "forever", "true"}));
+    // Later than its first try.
+    EXPECT_EQ(run_dibs(here, {"run", "report", "--wait", "200ms", "true"}).status, 75);
+    EXPECT_FALSE(waiting.ended()) << waiting.err();
+    ASSERT_EQ(run_dibs(here, {"hold", "report", "--lift"}).status, 0);
+    EXPECT_EQ(waiting.wait().status, 0);
+}
+
+TEST(Hold, BadTermsChangeNothing) {
+    const folder here;
+    for (const auto& words : std::vector<std::vector<std::string>>{
+             {"hold", "report"},
+             {"hold", "report", "--for", "2h"},
+             {"hold", "report", "--reason", "x"},
+             {"hold", "report", "--for", "0s", "--reason", "x"},
+             {"hold", "report", "--for", "2h", "--reason", " "},
+             {"hold", "report", "--for", "2h", "--reason", std::string(501, 'x')},
+             {"hold", "report", "--lift", "--for", "2h"},
+             {"hold", "--lift"}}) {
+        const auto refused = run_dibs(here, words);
+        EXPECT_EQ(refused.status, 64) << words.back() << refused.err;
+        EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    }
+    EXPECT_EQ(run_dibs(here, {"ls", "--all", "--json"}).out, "[]\n");
+}
+
+TEST(Break, EndsTheLeaseAndStopsTheCommand) {
+    const folder here;
+    process holder(dibs_on(
+        here, {"run", "report", "--ttl", "3s", "sh", "-c", "echo $DIBS_FENCE; exec sleep 300"}));
+    ASSERT_TRUE(eventually([&] { return holder.out().ends_with('\n'); })) << holder.err();
+    const auto fence = holder.out().substr(0, holder.out().size() - 1);
+    const auto broken = run_dibs(here, {"break", "report", "--fence", fence, "--yes"});
+    EXPECT_EQ(broken.status, 0) << broken.err;
+    EXPECT_TRUE(contains(broken.err, "pid " + std::to_string(holder.id()))) << broken.err;
+    EXPECT_EQ(run_dibs(here, {"run", "report", "true"}).status, 0) << "the key is free at once";
+    const auto ended = holder.wait();
+    EXPECT_EQ(ended.status, 79) << ended.err;
+}
+
+TEST(Break, LeavesAloneWhoeverGotTheKeyMeanwhile) {
+    const folder here;
+    std::string older;
+    {
+        busy first(here, "report");
+        older = first.fence();
+        first.stop();
+    }
+    busy holder(here, "report");
+    const auto refused = run_dibs(here, {"break", "report", "--fence", older, "--yes"});
+    EXPECT_EQ(refused.status, 75);
+    EXPECT_TRUE(contains(refused.err, "pid " + std::to_string(holder.run().id()))) << refused.err;
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", holder.fence()}).status, 0);
+    holder.stop();
+    EXPECT_EQ(run_dibs(here, {"break", "report", "--fence", older, "--yes"}).status, 75);
+}
+
+TEST(Break, AsksFirst) {
+    const folder here;
+    busy holder(here, "report");
+    const auto without = run_dibs(here, {"break", "report", "--fence", holder.fence()});
+    EXPECT_EQ(without.status, 64) << without.err;
+    EXPECT_TRUE(contains(without.err, "--yes")) << without.err;
+    EXPECT_EQ(run_dibs(here, {"break", "report", "--yes"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", holder.fence()}).status, 0);
+    holder.stop();
+}
+
+}  // namespace
+}  // namespace dibs::testing

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parser, help, manual page and completions tell of the same commands and options.
+#include "support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace dibs::testing {
+namespace {
+
+struct known_option {
+    std::string name;    // without dashes
+    std::string letter;  // may be empty
+    bool takes_value = false;
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> all;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) {
+        all.push_back(line);
+    }
+    return all;
+}
+
+std::string output_of(const folder& here, const std::vector<std::string>& words) {
+    const auto ended = run_dibs(here, words);
+    EXPECT_EQ(ended.status, 0) << words.front() << ": " << ended.err;
+    return ended.out;
+}
+
+std::vector<std::string> commands(const folder& here) {
+    std::vector<std::string> all;
+    bool among = false;
+    for (const auto& line : lines_of(output_of(here, {"--help"}))) {
+        if (line == "commands:") {
+            among = true;
+        } else if (among && line.starts_with("  ")) {
+            all.push_back(line.substr(2, line.find(' ', 2) - 2));
+        } else if (among) {
+            break;
+        }
+    }
+    return all;
+}
+
+std::vector<known_option> options_in_help(const std::string& help) {
+    static const std::regex form(R"(^  (?:-(\w), |    )--([a-z-]+)( [A-Z]+)?)");
+    std::vector<known_option> all;
+    for (const auto& line : lines_of(help)) {
+        std::smatch found;
+        if (std::regex_search(line, found, form)) {
+            all.push_back({found[2], found[1], found[3].matched});
+        }
+    }
+    return all;
+}
+
+/// From the line that begins with `start` to the next one that begins with one of `ends`.
+std::string section(const std::string& text,
+                    const std::string& start,
+                    const std::vector<std::string>& ends) {
+    std::string all;
+    bool inside = false;
+    for (const auto& line : lines_of(text)) {
+        if (line == start) {
+            inside = true;
+            continue;
+        }
+        for (const auto& end : ends) {
+            inside = inside && !line.starts_with(end);
+        }
+        if (inside) {
+            all += line + "\n";
+        }
+    }
+    return all;
+}
+
+std::string in_roff(const std::string& name) {
+    return std::regex_replace(name, std::regex("-"), "\\-");
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+    std::istringstream stream(std::regex_replace(text, std::regex("'"), " "));
+    for (std::string one; stream >> one;) {
+        if (one == word) {
+            return true;
+        }
+    }
+    return false;
+}
+
+class Texts : public ::testing::Test {
+  protected:
+    const folder here_;
+    const std::string man_ = output_of(here_, {"man"});
+    const std::string bash_ = output_of(here_, {"completion", "bash"});
+    const std::string zsh_ = output_of(here_, {"completion", "zsh"});
+    const std::string fish_ = output_of(here_, {"completion", "fish"});
+
+    /// The line of bash's script for a command.
+    std::string bash_line(const std::string& command) const {
+        for (const auto& line : lines_of(bash_)) {
+            if (line.starts_with("        " + command + ") ")) {
+                return line;
+            }
+        }
+        return {};
+    }
+
+    std::string fish_lines(const std::string& command) const {
+        std::string all;
+        for (const auto& line : lines_of(fish_)) {
+            if (line.find("__fish_seen_subcommand_from " + command + "'") != std::string::npos) {
+                all += line + "\n";
+            }
+        }
+        return all;
+    }
+};
+
+TEST_F(Texts, EveryOptionOfEveryCommandIsInAllOfThem) {
+    const auto all = commands(here_);
+    ASSERT_GE(all.size(), 16U);
+    for (const auto& command : all) {
+        const auto known = options_in_help(output_of(here_, {command, "--help"}));
+        ASSERT_FALSE(known.empty()) << command;
+        const auto man = section(man_, ".SS " + in_roff(command), {".SS", ".SH"});
+        const auto bash = bash_line(command);
+        const auto zsh = section(zsh_, "        " + command + ")", {"                '*:"});
+        const auto fish = fish_lines(command);
+        for (const auto& option : known) {
+            const auto what = command + " --" + option.name;
+            EXPECT_NE(man.find("\\-\\-" + in_roff(option.name) + "\\fR"), std::string::npos)
+                << what;
+            EXPECT_TRUE(has_word(bash, "--" + option.name)) << what;
+            EXPECT_NE(zsh.find("'--" + option.name + (option.takes_value ? "=[" : "[")),
+                      std::string::npos)
+                << what;
+            EXPECT_TRUE(std::regex_search(fish,
+                                          std::regex(" -l " + option.name + "( -s .)?" +
+                                                     (option.takes_value ? " -r" : "") + " -d ")))
+                << what;
+            std::vector<std::string> words{command, "--" + option.name};
+            if (option.takes_value) {
+                words.emplace_back("x");
+            }
+            words.emplace_back("--help");
+            EXPECT_EQ(run_dibs(here_, words).status, 0) << what << ": the parser";
+            if (!option.letter.empty()) {
+                EXPECT_NE(
+                    man.find("\\fB\\-" + option.letter + "\\fR, \\fB\\-\\-" + in_roff(option.name)),
+                    std::string::npos)
+                    << what;
+                EXPECT_TRUE(has_word(bash, "-" + option.letter)) << what;
+                EXPECT_NE(zsh.find("'-" + option.letter + "["), std::string::npos) << what;
+                EXPECT_NE(fish.find(" -l " + option.name + " -s " + option.letter),
+                          std::string::npos)
+                    << what;
+            }
+        }
+        // And none that the parser does not know.
+        EXPECT_EQ(known.size(),
+                  static_cast<std::size_t>(std::count(fish.begin(), fish.end(), '\n')));
+        EXPECT_EQ(run_dibs(here_, {command, "--no-such-option", "--help"}).status, 64) << command;
+    }
+}
+
+TEST_F(Texts, EveryCommandIsListedForTheShells) {
+    for (const auto& command : commands(here_)) {
+        EXPECT_TRUE(has_word(bash_line("''"), command)) << command;
+        EXPECT_NE(zsh_.find("        '" + command + ":"), std::string::npos) << command;
+        EXPECT_NE(fish_.find("-a " + command + " "), std::string::npos) << command;
+    }
+    EXPECT_EQ(run_dibs(here_, {"completion"}).status, 64);
+    EXPECT_EQ(run_dibs(here_, {"completion", "tcsh"}).status, 64);
+}
+
+/// Runs a shell on a text; the exit status, or 127 when that shell is not here.
+outcome shell(const folder& here, const std::string& line) {
+    auto how = dibs_on(here, {"-c", line});
+    how.program = "/bin/sh";
+    return process(how).wait();
+}
+
+TEST_F(Texts, TheBashScriptCompletes) {
+    if (shell(here_, "command -v bash").status != 0) {
+        GTEST_SKIP() << "no bash here";
+    }
+    write_file(here_.file("script"), bash_);
+    const auto completed = [&](const std::string& words, int at) {
+        write_file(here_.file("try"),
+                   ". ./script\nCOMP_WORDS=(" + words + ")\nCOMP_CWORD=" + std::to_string(at) +
+                       "\n_dibs\necho \"${COMPREPLY[*]}\"\n");
+        return shell(here_, "bash ./try").out;
+    };
+    EXPECT_EQ(completed("dibs acq", 1), "acquire\n");
+    EXPECT_EQ(completed("dibs show --js", 2), "--json\n");
+    EXPECT_EQ(completed("dibs --store memory: show --js", 4), "--json\n");
+}
+
+TEST_F(Texts, TheManualPageIsSoundRoff) {
+    if (shell(here_, "command -v groff").status != 0) {
+        GTEST_SKIP() << "no groff here";
+    }
+    write_file(here_.file("dibs.1"), man_);
+    const auto formatted = shell(here_, "groff -man -Tascii -ww dibs.1");
+    EXPECT_EQ(formatted.status, 0);
+    EXPECT_EQ(formatted.err, "");
+    EXPECT_NE(formatted.out.find("nightly-report -- ./report.sh"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dibs::testing
