@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/ask.hpp"
 
-#include <utility>
-
 #include "client/client_core.hpp"
+
+#include <utility>
 
 namespace dibs::detail {
 

@@ -2,11 +2,11 @@
 #pragma once
 // What the store behind a client says about its health.
 
-#include <vector>
-
 #include "store/finding.hpp"
 
 #include <dibs/client.hpp>
+
+#include <vector>
 
 namespace dibs::detail {
 

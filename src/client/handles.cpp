@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/handles.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
 #include "client/ask.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
 #include "client/handed_over.hpp"
 #include "core/deadline.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace dibs::detail {
 
@@ -17,7 +17,10 @@ namespace {
 
 constexpr auto patience = std::chrono::seconds{4};
 
-void complain(handle_outcome& told, client_core& core, std::error_code error, std::string_view what) {
+void complain(handle_outcome& told,
+              client_core& core,
+              std::error_code error,
+              std::string_view what) {
     told.error = error;
     told.message = complaint(told.key, core.store().location(), what);
 }
@@ -44,9 +47,13 @@ std::shared_ptr<client_core> usable(client& through,
 }
 
 /// Whether the step was executed with the wished-for verdict.
-bool went_well(handle_outcome& told, client_core& core, const core::answer& given, core::verdict wished) {
+bool went_well(handle_outcome& told,
+               client_core& core,
+               const core::answer& given,
+               core::verdict wished) {
     if (given.took != core::effect::yes) {
-        complain(told, core, given.error, given.detail.empty() ? given.error.message() : given.detail);
+        complain(
+            told, core, given.error, given.detail.empty() ? given.error.message() : given.detail);
         return false;
     }
     if (given.what == wished) {
@@ -59,7 +66,9 @@ bool went_well(handle_outcome& told, client_core& core, const core::answer& give
 
 }  // namespace
 
-handle_outcome renew_handle(client& through, std::string_view handle, std::chrono::milliseconds ttl) noexcept {
+handle_outcome renew_handle(client& through,
+                            std::string_view handle,
+                            std::chrono::milliseconds ttl) noexcept {
     handle_outcome told;
     std::optional<handed_over> parsed;
     const auto core = usable(through, handle, parsed, told);
@@ -68,7 +77,8 @@ handle_outcome renew_handle(client& through, std::string_view handle, std::chron
     }
     const auto& caps = core->store().caps();
     if (ttl < caps.ttl_min || ttl > caps.ttl_max) {
-        complain(told, *core, errc::invalid_argument, "the ttl is outside of what this store allows");
+        complain(
+            told, *core, errc::invalid_argument, "the ttl is outside of what this store allows");
         return told;
     }
     core::renew asked;
@@ -78,8 +88,8 @@ handle_outcome renew_handle(client& through, std::string_view handle, std::chron
     const auto reply = ask(*core, std::move(asked), std::min<core::nanoseconds>(patience, ttl));
     if (went_well(told, *core, reply.given, core::verdict::renewed)) {
         const auto left = core::local_deadline(reply.sent, ttl) - core->env().time.now();
-        told.remaining =
-            std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left), std::chrono::milliseconds{0});
+        told.remaining = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left),
+                                  std::chrono::milliseconds{0});
     }
     return told;
 }

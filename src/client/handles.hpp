@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Leases that scripts pass around as text: prolonged and given back by that text. Unlike client::adopt this leaves the
-// holder id as it is, so that the text stays good for the next command of the script.
+// Leases that scripts pass around as text: prolonged and given back by that text. Unlike
+// client::adopt this leaves the holder id as it is, so that the text stays good for the next
+// command of the script.
+
+#include <dibs/client.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -9,16 +12,14 @@
 #include <string_view>
 #include <system_error>
 
-#include <dibs/client.hpp>
-
 namespace dibs::detail {
 
 struct handle_outcome {
-    std::string key;                        ///< empty: the text is not a handle
+    std::string key;  ///< empty: the text is not a handle
     std::uint64_t fence = 0;
     std::chrono::milliseconds remaining{};  ///< renewed: how long it is held for sure
-    std::error_code error;                  ///< condition::lease_lost: expired, given back, adopted or taken away
-    std::string message;                    ///< with `error`: key, store, what happened. Never the handle
+    std::error_code error;  ///< condition::lease_lost: expired, given back, adopted or taken away
+    std::string message;    ///< with `error`: key, store, what happened. Never the handle
 };
 
 /// `handle`: the text of lease::hand_over.

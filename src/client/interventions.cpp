@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an operator may do to a key that others hold.
-#include <chrono>
-#include <utility>
-
 #include "client/ask.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
 #include "core/key.hpp"
 
 #include <dibs/client.hpp>
+
+#include <chrono>
+#include <utility>
 
 namespace dibs {
 
@@ -61,10 +61,11 @@ verdict_or_error block_through(const std::shared_ptr<detail::client_core>& core,
                                std::string_view key,
                                std::chrono::milliseconds length,
                                std::string_view reason) {
-    return carry_out(core,
-                     key,
-                     core::block{.key = std::string(key), .duration = length, .reason = std::string(reason)},
-                     "");
+    return carry_out(
+        core,
+        key,
+        core::block{.key = std::string(key), .duration = length, .reason = std::string(reason)},
+        "");
 }
 
 constexpr std::string_view hold_too_short = "a hold must be longer than zero; lift_hold ends one";

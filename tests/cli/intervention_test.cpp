@@ -2,10 +2,14 @@
 // dibs show, check, hold and break: what an operator sees of a key, and may do to it.
 #include "support.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <pty.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <string>
 
@@ -209,6 +213,41 @@ TEST(Break, AsksFirst) {
     EXPECT_TRUE(contains(without.err, "--yes")) << without.err;
     EXPECT_EQ(run_dibs(here, {"break", "report", "--yes"}).status, 64);
     EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", holder.fence()}).status, 0);
+    holder.stop();
+}
+
+/// `dibs break` on a terminal on which `answer` is typed once it has asked; its exit status.
+int answered(const folder& here, const std::string& fence, const std::string& answer) {
+    int keyboard = -1;
+    int terminal = -1;
+    EXPECT_EQ(::openpty(&keyboard, &terminal, nullptr, nullptr, nullptr), 0);
+    ::fcntl(keyboard, F_SETFL, O_NONBLOCK);
+    auto how = dibs_on(here, {"break", "report", "--fence", fence});
+    how.terminal = terminal;
+    process asking(how);
+    ::close(terminal);
+    std::string screen;
+    EXPECT_TRUE(eventually([&] {
+        std::array<char, 1024> some{};
+        const auto got = ::read(keyboard, some.data(), some.size());
+        screen.append(some.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+        return contains(screen, "[y/N]");
+    })) << screen;
+    EXPECT_TRUE(contains(screen, "sleep 300")) << screen;
+    EXPECT_GT(::write(keyboard, answer.data(), answer.size()), 0);
+    const int status = asking.wait().status;
+    ::close(keyboard);
+    return status;
+}
+
+TEST(Break, DoesWhatTheAnswerSays) {
+    const folder here;
+    busy holder(here, "report");
+    EXPECT_EQ(answered(here, holder.fence(), "n\n"), 1);
+    EXPECT_EQ(answered(here, holder.fence(), "\n"), 1);
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", holder.fence()}).status, 0);
+    EXPECT_EQ(answered(here, holder.fence(), "y\n"), 0);
+    EXPECT_EQ(run_dibs(here, {"check", "report", "--fence", holder.fence()}).status, 1);
     holder.stop();
 }
 
