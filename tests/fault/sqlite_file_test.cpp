@@ -240,9 +240,50 @@ TEST_F(SqliteFile, AFileThatWasTakenAwayIsNoticed) {
     ASSERT_TRUE(here.opened()) << here.detail;
     ASSERT_EQ(here.ask(acquire_of("k", holder_of(1))).what, core::verdict::granted);
     fs::rename(file(), file() + ".old");
-    const auto told = here.ask(renew_of("k", holder_of(1)));
-    EXPECT_EQ(told.took, core::effect::no);
+    const auto told = here.ask(acquire_of("other", holder_of(2)));
+    EXPECT_EQ(told.took, core::effect::no) << "not a single grant more";
     EXPECT_EQ(told.error, errc::store_unreachable) << told.detail;
+    EXPECT_EQ(here.ask(renew_of("k", holder_of(1))).error, errc::store_unreachable);
+}
+
+TEST_F(SqliteFile, ARenewalNoticesSoonThatTheFileWasTakenAway) {
+    sqlite_here here{file()};
+    ASSERT_TRUE(here.opened()) << here.detail;
+    ASSERT_EQ(here.ask(acquire_of("k", holder_of(1))).what, core::verdict::granted);
+    fs::rename(file(), file() + ".old");
+    const auto end = here.world().now() + 10s;
+    core::answer told;
+    do {
+        told = here.ask(renew_of("k", holder_of(1)));
+    } while (told.took == core::effect::yes && here.world().now() < end);
+    EXPECT_EQ(told.error, errc::store_unreachable) << told.detail;
+}
+
+TEST_F(SqliteFile, AShortLogIsLeftBehindWithoutLossAndALongOneIsNot) {
+    const auto log = file() + "-wal";
+    {
+        sqlite_here here{file()};
+        ASSERT_TRUE(here.opened()) << here.detail;
+        auto asked = acquire_of("k", holder_of(1));
+        asked.mark = result_of("begun", 1h, 1h);
+        ASSERT_EQ(here.ask(asked).what, core::verdict::granted);
+    }
+    EXPECT_TRUE(fs::exists(log));
+    for (int round = 0; round < 3; ++round) {
+        sqlite_here here{file()};
+        ASSERT_TRUE(here.opened()) << here.detail;
+        const auto told = here.ask(acquire_of("k", holder_of(2)));
+        ASSERT_TRUE(told.result.has_value()) << "round " << round;
+        EXPECT_EQ(told.result->value, "begun");
+    }
+    {
+        sqlite_here here{file()};
+        ASSERT_TRUE(here.opened()) << here.detail;
+        auto asked = acquire_of("large", holder_of(1));
+        asked.mark = result_of(std::string(2 << 20, 'x'), 1h, 1h);
+        ASSERT_EQ(here.ask(asked).what, core::verdict::granted);
+    }
+    EXPECT_FALSE(fs::exists(log));
 }
 
 TEST_F(SqliteFile, AForkedChildIsRefusedAndHarmsNothing) {

@@ -37,6 +37,15 @@ constexpr std::int64_t purge_rows = 32;
 /// A record that was granted lately stays: making it anew costs more than keeping it.
 constexpr microseconds purge_age = std::chrono::minutes{10};
 
+/// The path is looked at, whether it still leads to this file, before every grant, since whoever
+/// moved the file may have let others in; before other steps only this often. A lease of the old
+/// file lives until its ttl in any case.
+constexpr auto place_every = core::milliseconds{50};
+
+/// A log of up to this size is left behind by the last process, which would have to sync the disk
+/// twice to fold it into the file; the next one reads it in less than a millisecond.
+constexpr sqlite3_int64 log_left_bytes = 1 << 20;
+
 /// How many processes a new one looks at for traces of the dead.
 constexpr std::int64_t sweep_rows = 4;
 
@@ -90,6 +99,14 @@ bool busy(int code) {
     return (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
 }
 
+bool log_is_short(sqlite3* db) {
+    sqlite3_file* log = nullptr;
+    sqlite3_int64 bytes = 0;
+    return sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK &&
+           log != nullptr && log->pMethods != nullptr &&
+           log->pMethods->xFileSize(log, &bytes) == SQLITE_OK && bytes <= log_left_bytes;
+}
+
 // Not a code of SQLite's: the file behind the connection is no longer the one at its path.
 constexpr int moved = -1;
 
@@ -104,7 +121,11 @@ database::database(database_options options, surroundings& world)
       gone_([this](std::uint64_t process) { return who_.gone(process); }),
       purge_debt_(purge_every) {}
 
-database::~database() = default;
+database::~database() {
+    if (db_ && log_is_short(db_.get())) {
+        sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    }
+}
 
 std::unique_ptr<database> database::open(database_options options,
                                          surroundings& world,
@@ -313,6 +334,7 @@ void database::run_together(units all, aftermath& after) {
             code == SQLITE_OK ? failure{} : explain(code, options_.path + ": cannot be written");
         if (code != SQLITE_OK) {
             undo();
+            place_due_ = {};
         }
         records_.settle(code == SQLITE_OK);
         who_.settle(code == SQLITE_OK);
@@ -358,9 +380,10 @@ void database::run_alone(const units& all, aftermath& after) {
 }
 
 int database::begin(const units& all) {
-    int has_moved = 0;
-    sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
-    if (has_moved != 0) {
+    const bool grants = std::any_of(all.begin(), all.end(), [](const unit& one) {
+        return one.entry != nullptr && std::holds_alternative<core::acquire>(one.entry->what);
+    });
+    if (has_moved(grants)) {
         return moved;
     }
     const bool full = options_.full || std::any_of(all.begin(), all.end(), [](const unit& one) {
@@ -378,6 +401,17 @@ int database::begin(const units& all) {
         records_.begin(all.size() > 1);
     }
     return code;
+}
+
+bool database::has_moved(bool look_now) {
+    const auto now = world_.now();
+    if (!look_now && now < place_due_) {
+        return false;
+    }
+    int answer = 0;
+    sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &answer);
+    place_due_ = answer != 0 ? core::instant{} : now + place_every;
+    return answer != 0;
 }
 
 int database::commit(core::instant deadline) {

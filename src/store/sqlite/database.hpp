@@ -122,6 +122,7 @@ class database {
     /// An SQLite code; anything but SQLITE_OK was undone.
     int begin(const units& all);
     int inside(units& all, aftermath& after);
+    [[nodiscard]] bool has_moved(bool look_now);
     int commit(core::instant deadline);
     void undo() noexcept;
 
@@ -151,6 +152,7 @@ class database {
 
     bool full_now_ = false;
     core::instant busy_until_{};
+    core::instant place_due_{};  // when to look at the path again
     std::atomic<bool> giving_up_ = false;
 
     std::int64_t purge_cursor_ = -1;  // -1: nowhere yet
