@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `dibs run K -- true` costs from start to end on a warm SQLite file, beside starting `true` itself.
+// What `dibs run K -- true` costs from start to end on a warm SQLite file, beside starting `true`
+// itself.
 //
 // usage: bench_run_command PATH-OF-DIBS [rounds]
+
+#include "measure.hpp"
 
 #include <spawn.h>
 #include <sys/resource.h>
@@ -9,8 +12,6 @@
 
 #include <cstdio>
 #include <string>
-
-#include "measure.hpp"
 
 extern char** environ;
 
@@ -63,9 +64,11 @@ int main(int count, char** words) {
             resident = std::max(resident, wrapped.resident_kib);
         }
     }
-    std::printf("true: median %.2f ms; dibs run K -- true: median %.2f ms, p99 %.2f ms, at most %.1f MiB resident\n",
-                dibs::bench::median(raw),
-                dibs::bench::median(own),
-                dibs::bench::quantile(own, 0.99),
-                static_cast<double>(resident) / 1024);
+    std::printf(
+        "true: median %.2f ms; dibs run K -- true: median %.2f ms, p99 %.2f ms, at most %.1f MiB "
+        "resident\n",
+        dibs::bench::median(raw),
+        dibs::bench::median(own),
+        dibs::bench::quantile(own, 0.99),
+        static_cast<double>(resident) / 1024);
 }

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acquire and release on the SQLite store, beside a loop of the same two SQL steps written by hand, on a file of the
-// same kind with the same `synchronous`. A cycle is one acquire and one release. Each round measures the raw loop and
-// ours one after the other; the ratio is the median of the rounds' ratios.
+// Acquire and release on the SQLite store, beside a loop of the same two SQL steps written by hand,
+// on a file of the same kind with the same `synchronous`. A cycle is one acquire and one release.
+// Each round measures the raw loop and ours one after the other; the ratio is the median of the
+// rounds' ratios.
 //
 // usage: bench_sqlite_cycles [rounds] [seconds per measurement]
-
-#include <sqlite3.h>
-
-#include <atomic>
-#include <cstdio>
-#include <functional>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "measure.hpp"
 
@@ -24,6 +16,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <sqlite3.h>
+
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
 namespace {
 
 using dibs::bench::seconds;
@@ -31,26 +32,29 @@ using clock_type = std::chrono::steady_clock;
 
 constexpr int callers_many = 64;
 
-/// So many cycles make a log grow to its full length. A commit that lengthens the file costs the file system a commit of
-/// its own, so both logs are grown before anything is measured.
+/// So many cycles make a log grow to its full length. A commit that lengthens the file costs the
+/// file system a commit of its own, so both logs are grown before anything is measured.
 constexpr int cycles_to_grow_the_log = 1500;
 
-/// The two steps by hand: an upsert that takes the key when it is free and returns the fence, and a release by holder.
+/// The two steps by hand: an upsert that takes the key when it is free and returns the fence, and a
+/// release by holder.
 class raw_loop {
   public:
     raw_loop(const std::string& file, const std::string& synchronous) {
         must(sqlite3_open(file.c_str(), &database_));
         run("PRAGMA journal_mode=WAL");
         set_synchronous(synchronous);
-        run("CREATE TABLE IF NOT EXISTS lock(key TEXT PRIMARY KEY, holder BLOB, fence INTEGER NOT NULL, "
+        run("CREATE TABLE IF NOT EXISTS lock(key TEXT PRIMARY KEY, holder BLOB, fence INTEGER NOT "
+            "NULL, "
             "expires INTEGER NOT NULL)");
-        must(sqlite3_prepare_v2(database_,
-                                "INSERT INTO lock VALUES(?1, ?2, ?3, ?4) ON CONFLICT(key) DO UPDATE SET "
-                                "holder=?2, fence=max(fence+1, ?3), expires=?4 "
-                                "WHERE holder IS NULL OR expires <= ?5 RETURNING fence",
-                                -1,
-                                &acquire_,
-                                nullptr));
+        must(sqlite3_prepare_v2(
+            database_,
+            "INSERT INTO lock VALUES(?1, ?2, ?3, ?4) ON CONFLICT(key) DO UPDATE SET "
+            "holder=?2, fence=max(fence+1, ?3), expires=?4 "
+            "WHERE holder IS NULL OR expires <= ?5 RETURNING fence",
+            -1,
+            &acquire_,
+            nullptr));
         must(sqlite3_prepare_v2(database_,
                                 "UPDATE lock SET holder=NULL WHERE key=?1 AND holder=?2",
                                 -1,
@@ -65,7 +69,9 @@ class raw_loop {
     raw_loop(const raw_loop&) = delete;
     raw_loop& operator=(const raw_loop&) = delete;
 
-    void set_synchronous(const std::string& synchronous) { run("PRAGMA synchronous=" + synchronous); }
+    void set_synchronous(const std::string& synchronous) {
+        run("PRAGMA synchronous=" + synchronous);
+    }
 
     void cycle(const std::string& key) {
         timespec boot{};
@@ -75,7 +81,8 @@ class raw_loop {
                               std::chrono::system_clock::now().time_since_epoch())
                               .count();
         sqlite3_bind_text(acquire_, 1, key.data(), static_cast<int>(key.size()), SQLITE_STATIC);
-        sqlite3_bind_blob(acquire_, 2, holder_.data(), static_cast<int>(holder_.size()), SQLITE_STATIC);
+        sqlite3_bind_blob(
+            acquire_, 2, holder_.data(), static_cast<int>(holder_.size()), SQLITE_STATIC);
         sqlite3_bind_int64(acquire_, 3, wall);
         sqlite3_bind_int64(acquire_, 4, now + 30'000'000);
         sqlite3_bind_int64(acquire_, 5, now);
@@ -87,7 +94,8 @@ class raw_loop {
         }
         sqlite3_reset(acquire_);
         sqlite3_bind_text(release_, 1, key.data(), static_cast<int>(key.size()), SQLITE_STATIC);
-        sqlite3_bind_blob(release_, 2, holder_.data(), static_cast<int>(holder_.size()), SQLITE_STATIC);
+        sqlite3_bind_blob(
+            release_, 2, holder_.data(), static_cast<int>(holder_.size()), SQLITE_STATIC);
         if (sqlite3_step(release_) != SQLITE_DONE) {
             throw std::runtime_error("the raw loop could not release");
         }
@@ -100,7 +108,9 @@ class raw_loop {
             throw std::runtime_error(sqlite3_errmsg(database_));
         }
     }
-    void run(const std::string& sql) { must(sqlite3_exec(database_, sql.c_str(), nullptr, nullptr, nullptr)); }
+    void run(const std::string& sql) {
+        must(sqlite3_exec(database_, sql.c_str(), nullptr, nullptr, nullptr));
+    }
 
     sqlite3* database_ = nullptr;
     sqlite3_stmt* acquire_ = nullptr;
@@ -159,7 +169,8 @@ boost::asio::awaitable<void> coroutine_caller(dibs::client& client,
                                               std::int64_t& cycles) {
     const dibs::acquire_options options;
     while (clock_type::now() < until) {
-        auto lease = co_await dibs::async_try_acquire(client, key, options, boost::asio::use_awaitable);
+        auto lease =
+            co_await dibs::async_try_acquire(client, key, options, boost::asio::use_awaitable);
         if (!lease) {
             throw std::runtime_error("dibs was not granted its key");
         }

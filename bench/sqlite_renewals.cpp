@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to hold many leases: CPU of the process while a client holds and renews them, as a share of one core,
-// beside one UPDATE of as many rows by hand.
+// What it costs to hold many leases: CPU of the process while a client holds and renews them, as a
+// share of one core, beside one UPDATE of as many rows by hand.
 //
 // usage: bench_sqlite_renewals [leases] [seconds]
+
+#include "measure.hpp"
+
+#include <dibs/async.hpp>
+#include <dibs/dibs.hpp>
 
 #include <atomic>
 #include <cstdio>
 #include <semaphore>
 #include <string>
 #include <thread>
-
-#include "measure.hpp"
-
-#include <dibs/async.hpp>
-#include <dibs/dibs.hpp>
 
 namespace {
 
@@ -36,8 +36,8 @@ class keeper {
         }
     }
     [[nodiscard]] std::size_t held() const {
-        return static_cast<std::size_t>(
-            std::count_if(leases_.begin(), leases_.end(), [](const auto& lease) { return lease.held(); }));
+        return static_cast<std::size_t>(std::count_if(
+            leases_.begin(), leases_.end(), [](const auto& lease) { return lease.held(); }));
     }
 
   private:
@@ -84,13 +84,15 @@ int main(int count, char** words) {
     const dibs::bench::seconds wall = std::chrono::steady_clock::now() - from;
     const auto after = client.stats();
     const auto renewals = after.renewed - before.renewed;
-    std::printf("%zu of %d leases held after %.0f s, ttl 30 s: %.2f %% of a core, %.0f renewals/s, %.2f us CPU each, "
-                "lost %llu\n",
-                kept.held(),
-                number,
-                wall.count(),
-                100 * cpu.count() / wall.count(),
-                static_cast<double>(renewals) / wall.count(),
-                1e6 * cpu.count() / static_cast<double>(std::max<std::uint64_t>(renewals, 1)),
-                static_cast<unsigned long long>(after.lost));
+    std::printf(
+        "%zu of %d leases held after %.0f s, ttl 30 s: %.2f %% of a core, %.0f renewals/s, %.2f us "
+        "CPU each, "
+        "lost %llu\n",
+        kept.held(),
+        number,
+        wall.count(),
+        100 * cpu.count() / wall.count(),
+        static_cast<double>(renewals) / wall.count(),
+        1e6 * cpu.count() / static_cast<double>(std::max<std::uint64_t>(renewals, 1)),
+        static_cast<unsigned long long>(after.lost));
 }

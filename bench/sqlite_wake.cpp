@@ -3,16 +3,16 @@
 //
 // usage: bench_sqlite_wake [rounds]
 
+#include "measure.hpp"
+
+#include <dibs/dibs.hpp>
+
 #include <sys/wait.h>
 
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
-
-#include "measure.hpp"
-
-#include <dibs/dibs.hpp>
 
 namespace {
 
@@ -71,11 +71,13 @@ void measure(const std::string& synchronous, int rounds) {
     }
     int status = 0;
     ::waitpid(child, &status, 0);
-    std::printf("synchronous=%-6s  release to lease in another process: median %.3f ms, p99 %.3f ms, worst %.3f ms\n",
-                synchronous.c_str(),
-                dibs::bench::median(milliseconds),
-                dibs::bench::quantile(milliseconds, 0.99),
-                dibs::bench::quantile(milliseconds, 1.0));
+    std::printf(
+        "synchronous=%-6s  release to lease in another process: median %.3f ms, p99 %.3f ms, worst "
+        "%.3f ms\n",
+        synchronous.c_str(),
+        dibs::bench::median(milliseconds),
+        dibs::bench::quantile(milliseconds, 0.99),
+        dibs::bench::quantile(milliseconds, 1.0));
 }
 
 }  // namespace

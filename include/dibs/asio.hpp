@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The same calls in Asio's form, for any completion token: callbacks, futures, coroutines. The one public header that
-// needs Boost (1.81 or newer).
+// The same calls in Asio's form, for any completion token: callbacks, futures, coroutines. The one
+// public header that needs Boost (1.81 or newer).
 //
-// The completion is `void(boost::system::error_code, …)`: Asio turns only that type into an exception. It runs on the
-// executor associated with the handler. Cancellation: terminal, partial and total, through the handler's slot; a
-// cancelled acquire ends with errc::cancelled and holds nothing.
-
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
+// The completion is `void(boost::system::error_code, …)`: Asio turns only that type into an
+// exception. It runs on the executor associated with the handler. Cancellation: terminal, partial
+// and total, through the handler's slot; a cancelled acquire ends with errc::cancelled and holds
+// nothing.
 
 #include <dibs/async.hpp>
 
@@ -23,6 +18,12 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace dibs {
 
@@ -38,19 +39,20 @@ class asio_handler final : public Base {
 
     void complete(std::error_code error, Result result) override {
         auto executor = work_.get_executor();
-        boost::asio::post(executor,
-                          [handler = std::move(handler_),
-                           work = std::move(work_),
-                           code = boost::system::error_code(error),
-                           result = std::move(result)]() mutable {
-                              if (auto slot = boost::asio::get_associated_cancellation_slot(handler);
-                                  slot.is_connected()) {
-                                  slot.clear();
-                              }
-                              auto run = std::move(handler);
-                              work.reset();
-                              std::move(run)(code, std::move(result));
-                          });
+        boost::asio::post(
+            executor,
+            [handler = std::move(handler_),
+             work = std::move(work_),
+             code = boost::system::error_code(error),
+             result = std::move(result)]() mutable {
+                if (auto slot = boost::asio::get_associated_cancellation_slot(handler);
+                    slot.is_connected()) {
+                    slot.clear();
+                }
+                auto run = std::move(handler);
+                work.reset();
+                std::move(run)(code, std::move(result));
+            });
     }
 
   private:
@@ -61,7 +63,8 @@ class asio_handler final : public Base {
 
 }  // namespace detail
 
-/// Completion: void(boost::system::error_code, std::optional<lease>). The client must outlive the call.
+/// Completion: void(boost::system::error_code, std::optional<lease>). The client must outlive the
+/// call.
 template <typename CompletionToken>
 auto async_acquire(client& through,
                    std::string_view key,
@@ -71,18 +74,21 @@ auto async_acquire(client& through,
                                        void(boost::system::error_code, std::optional<lease>)>(
         [&through](auto handler, std::string name, acquire_options wanted) {
             using handler_type = decltype(handler);
-            // The slot is set before the call begins: its completion may come at once, on another thread.
+            // The slot is set before the call begins: its completion may come at once, on another
+            // thread.
             const operation call;
-            if (auto slot = boost::asio::get_associated_cancellation_slot(handler); slot.is_connected()) {
+            if (auto slot = boost::asio::get_associated_cancellation_slot(handler);
+                slot.is_connected()) {
                 slot.assign([call](boost::asio::cancellation_type) { call.cancel(); });
             }
-            start_acquire(through,
-                          name,
-                          wanted,
-                          std::make_unique<
-                              detail::asio_handler<acquire_handler, std::optional<lease>, handler_type>>(
-                              std::move(handler)),
-                          call);
+            start_acquire(
+                through,
+                name,
+                wanted,
+                std::make_unique<
+                    detail::asio_handler<acquire_handler, std::optional<lease>, handler_type>>(
+                    std::move(handler)),
+                call);
         },
         token,
         std::string(key),
@@ -106,11 +112,10 @@ auto async_release(lease&& held, CompletionToken&& token) {
                                        void(boost::system::error_code, release_outcome)>(
         [](auto handler, lease going) {
             using handler_type = decltype(handler);
-            start_release(
-                std::move(going),
-                std::make_unique<
-                    detail::asio_handler<release_handler, release_outcome, handler_type>>(
-                    std::move(handler)));
+            start_release(std::move(going),
+                          std::make_unique<
+                              detail::asio_handler<release_handler, release_outcome, handler_type>>(
+                              std::move(handler)));
         },
         token,
         std::move(held));

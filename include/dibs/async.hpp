@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The calls that wait, in callback form: what <dibs/asio.hpp> is made of, and the way in for other event loops.
+// The calls that wait, in callback form: what <dibs/asio.hpp> is made of, and the way in for other
+// event loops.
+
+#include <dibs/client.hpp>
 
 #include <memory>
 #include <optional>
@@ -8,12 +11,11 @@
 #include <string_view>
 #include <system_error>
 
-#include <dibs/client.hpp>
-
 namespace dibs {
 
-/// Told once how a call ended: on a thread of the client's, or of whoever works for it just then, so it must not throw
-/// and must not block: a blocking call of the client or of a lease inside it waits for itself.
+/// Told once how a call ended: on a thread of the client's, or of whoever works for it just then,
+/// so it must not throw and must not block: a blocking call of the client or of a lease inside it
+/// waits for itself.
 class acquire_handler {
   public:
     virtual ~acquire_handler() = default;
@@ -31,14 +33,14 @@ namespace detail {
 struct operation_access;
 }
 
-/// A call that may be cancelled, also before it is started. Copies name the same call. Destroying it does not cancel
-/// the call.
+/// A call that may be cancelled, also before it is started. Copies name the same call. Destroying
+/// it does not cancel the call.
 class operation {
   public:
     operation();
 
-    /// Asks the call to end with errc::cancelled; one that is already over stays as it is. A grant that arrives after
-    /// this is given back by the client. Thread safety: any thread.
+    /// Asks the call to end with errc::cancelled; one that is already over stays as it is. A grant
+    /// that arrives after this is given back by the client. Thread safety: any thread.
     void cancel() const noexcept;
 
     struct state;
@@ -48,8 +50,8 @@ class operation {
     std::shared_ptr<state> state_;
 };
 
-/// `options.wait` zero: one try. Bad arguments are told through the handler too, then inside this call. When the client
-/// is destroyed while the call is under way, it ends with errc::closed.
+/// `options.wait` zero: one try. Bad arguments are told through the handler too, then inside this
+/// call. When the client is destroyed while the call is under way, it ends with errc::closed.
 void start_acquire(client& through,
                    std::string_view key,
                    acquire_options options,

@@ -2,6 +2,11 @@
 #pragma once
 // The client: one connection to a store, one watchdog for all leases that were acquired through it.
 
+#include <dibs/error.hpp>
+#include <dibs/info.hpp>
+#include <dibs/lease.hpp>
+#include <dibs/options.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,11 +18,6 @@
 #include <system_error>
 #include <vector>
 
-#include <dibs/error.hpp>
-#include <dibs/info.hpp>
-#include <dibs/lease.hpp>
-#include <dibs/options.hpp>
-
 namespace dibs {
 
 /// How loud a message is.
@@ -28,15 +28,15 @@ class client_options {
   public:
     client_options() = default;
 
-    /// What others are told about this process when they find a key held. Default: its command line. Do not put
-    /// secrets here.
+    /// What others are told about this process when they find a key held. Default: its command
+    /// line. Do not put secrets here.
     client_options& command(std::string text) {
         command_ = std::move(text);
         return *this;
     }
 
-    /// Where messages go. Default: nowhere. Called on threads of the client's, one call at a time; must not throw
-    /// and must not call the client.
+    /// Where messages go. Default: nowhere. Called on threads of the client's, one call at a time;
+    /// must not throw and must not call the client.
     client_options& log(std::function<void(log_level, std::string_view)> sink) {
         log_ = std::move(sink);
         return *this;
@@ -54,23 +54,27 @@ class client_options {
 
 /// Acquires leases on the keys of one store.
 ///
-/// A key is 1 to 1,024 bytes of UTF-8 without control characters, and not blank. Keys are compared byte by byte.
+/// A key is 1 to 1,024 bytes of UTF-8 without control characters, and not blank. Keys are compared
+/// byte by byte.
 ///
-/// That somebody else holds the key is not an error: the optional is empty. Errors are of these kinds
+/// That somebody else holds the key is not an error: the optional is empty. Errors are of these
+/// kinds
 /// (`error.code() == condition::…`):
 ///   - invalid_argument: a key, an option or the URL is wrong; nothing was sent;
 ///   - retryable: surely not applied; nothing is held;
-///   - outcome_unknown: the store may have given the lease; the client undoes that in the background, and at the latest
+///   - outcome_unknown: the store may have given the lease; the client undoes that in the
+///   background, and at the latest
 ///     it ends by expiry;
 ///   - cancelled: the caller asked to stop; nothing is held.
 ///
-/// Thread safety: all members but the destructor and moves may be called from any thread at the same time. The
-/// destructor waits shortly for releases under way; leases that are still held then are given back, and their
-/// handles are lost. Not to be used in a forked child.
+/// Thread safety: all members but the destructor and moves may be called from any thread at the
+/// same time. The destructor waits shortly for releases under way; leases that are still held then
+/// are given back, and their handles are lost. Not to be used in a forked child.
 class client {
   public:
-    /// Opens a store by its URL: `sqlite:/var/lib/app/locks.db`, `memory:`. Errors: invalid_argument, retryable
-    /// (it cannot be reached now), errc::store_damaged, errc::permission_denied.
+    /// Opens a store by its URL: `sqlite:/var/lib/app/locks.db`, `memory:`. Errors:
+    /// invalid_argument, retryable (it cannot be reached now), errc::store_damaged,
+    /// errc::permission_denied.
     explicit client(std::string_view store_url, client_options options = {});
     client(std::string_view store_url, client_options options, std::error_code& error) noexcept;
 
@@ -79,13 +83,15 @@ class client {
     ~client();
 
     /// Takes the key if it is free, without waiting. The right default for jobs.
-    [[nodiscard]] std::optional<lease> try_acquire(std::string_view key, acquire_options options = {});
+    [[nodiscard]] std::optional<lease> try_acquire(std::string_view key,
+                                                   acquire_options options = {});
     [[nodiscard]] std::optional<lease> try_acquire(std::string_view key,
                                                    acquire_options options,
                                                    std::error_code& error) noexcept;
 
-    /// Takes the key, waiting up to `options.wait` for it, or until `stop` is requested. Empty when somebody else still
-    /// holds it then. Never returns later than its wait and timeout allow by more than a scheduling delay.
+    /// Takes the key, waiting up to `options.wait` for it, or until `stop` is requested. Empty when
+    /// somebody else still holds it then. Never returns later than its wait and timeout allow by
+    /// more than a scheduling delay.
     [[nodiscard]] std::optional<lease> acquire(std::string_view key,
                                                acquire_options options = {},
                                                std::stop_token stop = {});
@@ -94,31 +100,37 @@ class client {
                                                std::stop_token stop,
                                                std::error_code& error) noexcept;
 
-    /// Takes over a lease that another process turned into text with lease::hand_over. The fence stays the same; the
-    /// holder id changes, so that the text is worthless afterwards. Of `options`, ttl and the renewal settings count.
-    /// Errors: lease_lost when it has expired or was adopted already; as acquire otherwise.
+    /// Takes over a lease that another process turned into text with lease::hand_over. The fence
+    /// stays the same; the holder id changes, so that the text is worthless afterwards. Of
+    /// `options`, ttl and the renewal settings count. Errors: lease_lost when it has expired or was
+    /// adopted already; as acquire otherwise.
     [[nodiscard]] lease adopt(std::string_view handed_over, acquire_options options = {});
     [[nodiscard]] lease adopt(std::string_view handed_over,
                               acquire_options options,
                               std::error_code& error) noexcept;
 
-    /// All records whose key starts with `prefix`, in key order, read page by page; not one snapshot.
+    /// All records whose key starts with `prefix`, in key order, read page by page; not one
+    /// snapshot.
     [[nodiscard]] std::vector<record> list(std::string_view prefix = {});
-    [[nodiscard]] std::vector<record> list(std::string_view prefix, std::error_code& error) noexcept;
+    [[nodiscard]] std::vector<record> list(std::string_view prefix,
+                                           std::error_code& error) noexcept;
 
     /// The record of one key; empty when the store has none.
     [[nodiscard]] std::optional<record> inspect(std::string_view key);
-    [[nodiscard]] std::optional<record> inspect(std::string_view key, std::error_code& error) noexcept;
+    [[nodiscard]] std::optional<record> inspect(std::string_view key,
+                                                std::error_code& error) noexcept;
 
-    /// An operator's step: ends the lease that has this fence (or whose block of fences contains it), whoever holds it.
-    /// True: ended. The key is free at once; the holder learns it at its next renewal, as errc::lease_revoked, and may be
-    /// at work until then: the fence is what keeps its late writes out. False: the fence is not that of a live
-    /// lease (any more); nothing was done. Errors: as acquire; outcome_unknown: look at the key before trying again.
+    /// An operator's step: ends the lease that has this fence (or whose block of fences contains
+    /// it), whoever holds it. True: ended. The key is free at once; the holder learns it at its
+    /// next renewal, as errc::lease_revoked, and may be at work until then: the fence is what keeps
+    /// its late writes out. False: the fence is not that of a live lease (any more); nothing was
+    /// done. Errors: as acquire; outcome_unknown: look at the key before trying again.
     bool revoke(std::string_view key, std::uint64_t fence);
     bool revoke(std::string_view key, std::uint64_t fence, std::error_code& error) noexcept;
 
-    /// An operator's step: for `length` nobody may acquire the key, and whoever tries is told `reason`. A lease that is
-    /// held stays, and can be renewed. Replaces an earlier hold. Survives restarts. Errors: as acquire.
+    /// An operator's step: for `length` nobody may acquire the key, and whoever tries is told
+    /// `reason`. A lease that is held stays, and can be renewed. Replaces an earlier hold. Survives
+    /// restarts. Errors: as acquire.
     void hold(std::string_view key, std::chrono::milliseconds length, std::string_view reason);
     void hold(std::string_view key,
               std::chrono::milliseconds length,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // dibs: exactly one of many processes does a piece of work, and the data can refuse a late writer.
-// This header brings everything but the Asio form (<dibs/asio.hpp>) and the callbacks (<dibs/async.hpp>).
+// This header brings everything but the Asio form (<dibs/asio.hpp>) and the callbacks
+// (<dibs/async.hpp>).
 
 #include <dibs/client.hpp>
 #include <dibs/error.hpp>

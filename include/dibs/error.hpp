@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What can go wrong, and what a caller can do about it. Compare with the conditions; the codes are for people,
-// logs and metrics. That somebody else holds a key is not an error: it is an empty optional.
+// What can go wrong, and what a caller can do about it. Compare with the conditions; the codes are
+// for people, logs and metrics. That somebody else holds a key is not an error: it is an empty
+// optional.
 
 #include <string>
 #include <system_error>
@@ -11,11 +12,11 @@ namespace dibs {
 /// What went wrong.
 enum class errc {
     // Surely not applied; the same call may be tried again.
-    store_busy = 1,      ///< the store could not take the operation before its deadline
-    store_unreachable,   ///< no connection, or the file cannot be opened
-    store_refused,       ///< the store answered, and refused (full, read-only, not ready)
-    timed_out,           ///< the call's deadline passed before anything was sent
-    not_ready,           ///< the store grants nothing for now; it told when to ask again
+    store_busy = 1,     ///< the store could not take the operation before its deadline
+    store_unreachable,  ///< no connection, or the file cannot be opened
+    store_refused,      ///< the store answered, and refused (full, read-only, not ready)
+    timed_out,          ///< the call's deadline passed before anything was sent
+    not_ready,          ///< the store grants nothing for now; it told when to ask again
 
     // May have been applied.
     outcome_unknown,  ///< sent, and no answer that tells
@@ -39,19 +40,19 @@ enum class errc {
     unsupported,       ///< this store cannot do that
     newer_format,      ///< the record was written by a newer release
     store_damaged,     ///< the file is not a dibs store, or cannot be read
-    permission_denied, ///< the operating system or the store denies access
-    closed,            ///< the client was closed
+    permission_denied,  ///< the operating system or the store denies access
+    closed,             ///< the client was closed
 };
 
 /// What the caller can do. `error == condition::retryable` asks for the kind of an error.
 enum class condition {
-    retryable = 1,    ///< surely not applied: try again, at once or later
-    outcome_unknown,  ///< may have been applied: find out before repeating
-    lease_lost,       ///< stop the work; a new acquire is a new lease
-    fenced_off,       ///< stop the work; somebody newer is at it
-    cancelled,        ///< the caller's own wish
-    unsupported,      ///< choose another store or option
-    invalid_argument, ///< mend the call or the settings
+    retryable = 1,     ///< surely not applied: try again, at once or later
+    outcome_unknown,   ///< may have been applied: find out before repeating
+    lease_lost,        ///< stop the work; a new acquire is a new lease
+    fenced_off,        ///< stop the work; somebody newer is at it
+    cancelled,         ///< the caller's own wish
+    unsupported,       ///< choose another store or option
+    invalid_argument,  ///< mend the call or the settings
 };
 
 [[nodiscard]] const std::error_category& error_category() noexcept;
@@ -60,8 +61,8 @@ enum class condition {
 [[nodiscard]] std::error_code make_error_code(errc code) noexcept;
 [[nodiscard]] std::error_condition make_error_condition(condition what_to_do) noexcept;
 
-/// What the throwing forms throw. `what()` names the key, the store (its password blanked), what happened and
-/// what to do next.
+/// What the throwing forms throw. `what()` names the key, the store (its password blanked), what
+/// happened and what to do next.
 class error : public std::system_error {
   public:
     using std::system_error::system_error;

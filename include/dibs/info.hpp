@@ -15,9 +15,10 @@ struct holder {
     std::string host;
     std::int64_t pid = 0;
     std::string user;
-    std::string command;                    ///< its command line, secrets blanked
-    std::uint64_t fence = 0;                ///< the first fence of its grant
-    std::uint64_t fence_last = 0;           ///< the last one; differs from `fence` when it may hand the lease on
+    std::string command;      ///< its command line, secrets blanked
+    std::uint64_t fence = 0;  ///< the first fence of its grant
+    std::uint64_t fence_last =
+        0;  ///< the last one; differs from `fence` when it may hand the lease on
     std::chrono::microseconds held_for{};   ///< by the store's clock
     std::chrono::microseconds remaining{};  ///< until expiry, by the store's clock, unless renewed
     bool attached = true;                   ///< its lease ends early when its process is gone
@@ -49,13 +50,15 @@ struct record {
 /// How often what happened, since the client was made.
 struct statistics {
     std::uint64_t granted = 0;
-    std::uint64_t busy = 0;          ///< tries and waits that ended with somebody else holding the key
+    std::uint64_t busy = 0;  ///< tries and waits that ended with somebody else holding the key
     std::uint64_t released = 0;
     std::uint64_t renewed = 0;
-    std::uint64_t renew_failed = 0;  ///< renewals without a good answer; they are tried again until the deadline
+    std::uint64_t renew_failed =
+        0;  ///< renewals without a good answer; they are tried again until the deadline
     std::uint64_t lost = 0;
-    std::uint64_t handed_on = 0;     ///< leases passed to another caller of this process without asking the store
-    std::uint64_t undone = 0;        ///< acquires in doubt that were undone in the background
+    std::uint64_t handed_on =
+        0;  ///< leases passed to another caller of this process without asking the store
+    std::uint64_t undone = 0;  ///< acquires in doubt that were undone in the background
 };
 
 /// What the store of a client can promise.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dibs/async.hpp>
-
-#include <utility>
-
 #include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/operation_state.hpp"
 #include "core/key.hpp"
+
+#include <dibs/async.hpp>
+
+#include <utility>
 
 namespace dibs {
 
@@ -86,14 +86,16 @@ void start_acquire(client& through,
                 name = std::string(key),
                 terms = detail::terms_of(options),
                 handler = std::move(handler)]() mutable {
-        state->start(core, std::move(name), terms, [core, handler = std::move(handler)](
-                                                       recipes::mutex_outcome ended) {
-            std::optional<lease> granted;
-            if (ended.lease) {
-                granted = detail::lease_access::make(core, std::move(ended.lease));
-            }
-            handler->complete(ended.error, std::move(granted));
-        });
+        state->start(core,
+                     std::move(name),
+                     terms,
+                     [core, handler = std::move(handler)](recipes::mutex_outcome ended) {
+                         std::optional<lease> granted;
+                         if (ended.lease) {
+                             granted = detail::lease_access::make(core, std::move(ended.lease));
+                         }
+                         handler->complete(ended.error, std::move(granted));
+                     });
     });
 }
 
@@ -111,7 +113,8 @@ void start_release(lease&& held, std::unique_ptr<release_handler> handler) {
             return;
         }
         behind.mutex().release(
-            handle->state, [handle, handler = std::move(handler)](const recipes::release_reply& told) {
+            handle->state,
+            [handle, handler = std::move(handler)](const recipes::release_reply& told) {
                 handler->complete(
                     told.error,
                     told.released ? release_outcome::released : release_outcome::not_held);

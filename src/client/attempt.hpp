@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the command needs of the client beyond its public face: who stood in the way, and how to keep a child tree and
-// a guard process informed.
+// What the command needs of the client beyond its public face: who stood in the way, and how to
+// keep a child tree and a guard process informed.
+
+#include <dibs/client.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -13,20 +15,18 @@
 #include <system_error>
 #include <vector>
 
-#include <dibs/client.hpp>
-
 namespace dibs::detail {
 
 /// How an acquire ended, with what stood in the way.
 struct attempt {
     std::optional<lease> granted;
-    std::vector<holder> holders;      ///< who has the key
-    bool done = false;                ///< a fresh result is there
-    bool blocked = false;             ///< an operator's hold is in force
+    std::vector<holder> holders;  ///< who has the key
+    bool done = false;            ///< a fresh result is there
+    bool blocked = false;         ///< an operator's hold is in force
     std::string blocked_reason;
     std::chrono::microseconds retry_after{};
     std::error_code error;
-    std::string message;              ///< with `error`: key, store, what happened
+    std::string message;  ///< with `error`: key, store, what happened
 };
 
 /// As client::acquire.
@@ -35,11 +35,13 @@ struct attempt {
                                           acquire_options options,
                                           std::stop_token stop) noexcept;
 
-/// The descriptor that a child tree must inherit so that its end, and only its end, ends the lease early. -1: none.
+/// The descriptor that a child tree must inherit so that its end, and only its end, ends the lease
+/// early. -1: none.
 [[nodiscard]] int liveness_descriptor(client& of) noexcept;
 
-/// `told` is called with the deadline of the lease (CLOCK_BOOTTIME, nanoseconds): once before this returns, and
-/// whenever it moves, on a thread of the client's. It must be quick, must not throw and must not call the client.
+/// `told` is called with the deadline of the lease (CLOCK_BOOTTIME, nanoseconds): once before this
+/// returns, and whenever it moves, on a thread of the client's. It must be quick, must not throw
+/// and must not call the client.
 void on_deadline(lease& of, std::function<void(std::int64_t boottime_ns)> told) noexcept;
 
 /// The throwing constructor's text without the exception.

@@ -30,7 +30,9 @@ boot_time_source::boot_time_source()
     }
 }
 
-boot_time_source::~boot_time_source() { stop(); }
+boot_time_source::~boot_time_source() {
+    stop();
+}
 
 void boot_time_source::start(serial_executor& on) {
     thread_ = std::thread([this, &on] { loop(on); });

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The clock and the alarm of the real client: CLOCK_BOOTTIME, which counts suspend, and a timing wheel behind one timerfd.
-
-#include <atomic>
-#include <thread>
+// The clock and the alarm of the real client: CLOCK_BOOTTIME, which counts suspend, and a timing
+// wheel behind one timerfd.
 
 #include "client/file_descriptor.hpp"
 #include "client/serial_executor.hpp"
 #include "core/environment.hpp"
 #include "core/timing_wheel.hpp"
+
+#include <atomic>
+#include <thread>
 
 namespace dibs::detail {
 

@@ -13,9 +13,13 @@ using std::chrono::milliseconds;
 /// More than this does not fit into nanoseconds beside a clock's reading.
 constexpr milliseconds centuries = std::chrono::hours{24 * 365 * 100};
 
-core::nanoseconds in_nanoseconds(milliseconds length) { return std::min(length, centuries); }
+core::nanoseconds in_nanoseconds(milliseconds length) {
+    return std::min(length, centuries);
+}
 
-std::string shown(milliseconds length) { return std::to_string(length.count()) + " ms"; }
+std::string shown(milliseconds length) {
+    return std::to_string(length.count()) + " ms";
+}
 
 }  // namespace
 
@@ -23,7 +27,8 @@ std::string fault_of_options(const acquire_options& options, const store::capabi
     const auto least = std::chrono::ceil<milliseconds>(caps.ttl_min);
     const auto most = std::chrono::floor<milliseconds>(caps.ttl_max);
     if (options.ttl < least || options.ttl > most) {
-        return "ttl is " + shown(options.ttl) + "; it must be from " + shown(least) + " to " + shown(most);
+        return "ttl is " + shown(options.ttl) + "; it must be from " + shown(least) + " to " +
+               shown(most);
     }
     if (options.wait < milliseconds::zero()) {
         return "wait is " + shown(options.wait) + "; it must not be negative";
@@ -32,8 +37,8 @@ std::string fault_of_options(const acquire_options& options, const store::capabi
         return "timeout is " + shown(options.timeout) + "; it must be more than zero";
     }
     if (options.renew_every < milliseconds::zero() || options.renew_every > options.ttl / 2) {
-        return "renew_every is " + shown(options.renew_every) + "; with a ttl of " + shown(options.ttl) +
-               " it must be at most " + shown(options.ttl / 2) +
+        return "renew_every is " + shown(options.renew_every) + "; with a ttl of " +
+               shown(options.ttl) + " it must be at most " + shown(options.ttl / 2) +
                ", or one lost renewal loses the lease (zero: a third of the ttl)";
     }
     if (options.max_hold < milliseconds::zero()) {

@@ -2,17 +2,18 @@
 #pragma once
 // Bad settings are refused before anything is sent, never repaired silently.
 
-#include <string>
-
 #include "recipes/mutex.hpp"
 #include "store/store.hpp"
 
 #include <dibs/options.hpp>
 
+#include <string>
+
 namespace dibs::detail {
 
 /// Empty when the options are fine for this store; else which one is wrong, with both numbers.
-[[nodiscard]] std::string fault_of_options(const acquire_options& options, const store::capabilities& caps);
+[[nodiscard]] std::string fault_of_options(const acquire_options& options,
+                                           const store::capabilities& caps);
 
 /// Requires: fault_of_options found nothing.
 [[nodiscard]] recipes::mutex_terms terms_of(const acquire_options& options);

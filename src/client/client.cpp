@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dibs/client.hpp>
-
-#include <algorithm>
-#include <utility>
-
 #include "client/attempt.hpp"
 #include "client/checked_options.hpp"
 #include "client/client_core.hpp"
@@ -13,6 +8,11 @@
 #include "core/deadline.hpp"
 #include "core/key.hpp"
 #include "store/open.hpp"
+
+#include <dibs/client.hpp>
+
+#include <algorithm>
+#include <utility>
 
 namespace dibs {
 
@@ -64,7 +64,9 @@ client::client(std::string_view store_url, client_options options) {
     core_ = std::move(opened->core_);
 }
 
-client::client(std::string_view store_url, client_options options, std::error_code& error) noexcept {
+client::client(std::string_view store_url,
+               client_options options,
+               std::error_code& error) noexcept {
     std::string message;
     if (auto opened = detail::open_client(store_url, std::move(options), error, message)) {
         core_ = std::move(opened->core_);
@@ -98,7 +100,9 @@ std::optional<lease> client::acquire(std::string_view key,
     return std::move(told.granted);
 }
 
-std::optional<lease> client::acquire(std::string_view key, acquire_options options, std::stop_token stop) {
+std::optional<lease> client::acquire(std::string_view key,
+                                     acquire_options options,
+                                     std::stop_token stop) {
     auto told = detail::acquire_with_reason(*this, key, options, std::move(stop));
     if (told.error) {
         fail(told.error, told.message);
@@ -174,8 +178,10 @@ lease adopted(const std::shared_ptr<detail::client_core>& core,
                 auto& given = heard.given;
                 const auto deadline = core::local_deadline(heard.sent, terms.ttl);
                 const auto now = core->env().time.now();
-                const bool ours = given.took == core::effect::yes && given.what == core::verdict::renewed;
-                if (ours && given.fences.contains(parsed->fence) && now < deadline && !core->closed()) {
+                const bool ours =
+                    given.took == core::effect::yes && given.what == core::verdict::renewed;
+                if (ours && given.fences.contains(parsed->fence) && now < deadline &&
+                    !core->closed()) {
                     taken = std::make_shared<core::lease_state>(
                         parsed->key, holder, parsed->fence, terms, now, deadline);
                     core->mutex().adopted(taken, heard.sent);
@@ -199,7 +205,8 @@ lease adopted(const std::shared_ptr<detail::client_core>& core,
         return detail::lease_access::make(core, std::move(taken));
     }
     if (told.given.took == core::effect::yes) {
-        complain(errc::lease_gone, "the lease has expired, was given back, or was adopted by another process");
+        complain(errc::lease_gone,
+                 "the lease has expired, was given back, or was adopted by another process");
     } else {
         complain(told.given.error, told.given.detail);
     }
@@ -208,7 +215,9 @@ lease adopted(const std::shared_ptr<detail::client_core>& core,
 
 }  // namespace
 
-lease client::adopt(std::string_view handed_over, acquire_options options, std::error_code& error) noexcept {
+lease client::adopt(std::string_view handed_over,
+                    acquire_options options,
+                    std::error_code& error) noexcept {
     error.clear();
     std::string message;
     return adopted(core_, handed_over, options, error, message);
@@ -226,7 +235,10 @@ lease client::adopt(std::string_view handed_over, acquire_options options) {
 
 namespace {
 
-core::page one_page(detail::client_core& core, std::string prefix, std::string after, std::size_t limit) {
+core::page one_page(detail::client_core& core,
+                    std::string prefix,
+                    std::string after,
+                    std::size_t limit) {
     core::page page;
     core.run([&](core::task done) {
         if (core.closed()) {
@@ -313,7 +325,8 @@ std::optional<record> client::inspect(std::string_view key) {
     std::error_code error;
     auto found = inspect(key, error);
     if (error) {
-        fail(error, detail::complaint(key, core_ ? core_->store().location() : "none", error.message()));
+        fail(error,
+             detail::complaint(key, core_ ? core_->store().location() : "none", error.message()));
     }
     return found;
 }
@@ -334,6 +347,8 @@ store_info client::store() const {
     return told;
 }
 
-statistics client::stats() const noexcept { return core_ ? core_->stats() : statistics{}; }
+statistics client::stats() const noexcept {
+    return core_ ? core_->stats() : statistics{};
+}
 
 }  // namespace dibs

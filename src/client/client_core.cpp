@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/client_core.hpp"
 
+#include "client/host_clock.hpp"
+#include "client/this_process.hpp"
+#include "core/key.hpp"
+#include "store/open.hpp"
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <utility>
-
-#include "client/host_clock.hpp"
-#include "client/this_process.hpp"
-#include "core/key.hpp"
-#include "store/open.hpp"
 
 namespace dibs::detail {
 
@@ -19,7 +19,8 @@ namespace {
 /// How long a client that goes waits for its last releases.
 constexpr auto patience_at_close = std::chrono::seconds{1};
 
-/// What a blocking caller waits on. Shared, since the one who rings may come later than the caller goes.
+/// What a blocking caller waits on. Shared, since the one who rings may come later than the caller
+/// goes.
 class doorbell {
   public:
     void ring() {
@@ -38,7 +39,8 @@ class doorbell {
     std::atomic<int> rung_{0};
 };
 
-/// One per thread, reused, since most calls are short. Nested calls (a callback that calls the client) make their own.
+/// One per thread, reused, since most calls are short. Nested calls (a callback that calls the
+/// client) make their own.
 std::shared_ptr<doorbell> free_doorbell() {
     thread_local auto cached = std::make_shared<doorbell>();
     if (cached.use_count() > 1) {
@@ -52,7 +54,9 @@ std::shared_ptr<doorbell> free_doorbell() {
 
 client_core::client_core() : executor_([this] { time_.wake(); }) {}
 
-client_core::~client_core() { close(); }
+client_core::~client_core() {
+    close();
+}
 
 std::shared_ptr<client_core> client_core::open(std::string_view url,
                                                client_options options,
@@ -60,9 +64,8 @@ std::shared_ptr<client_core> client_core::open(std::string_view url,
                                                std::string& detail) {
     const std::shared_ptr<client_core> made(new client_core);
     made->log_ = options.log();
-    auto opened = store::open(url,
-                              made->env(),
-                              {.who = this_process(options.command()), .clock = host_clock_now});
+    auto opened = store::open(
+        url, made->env(), {.who = this_process(options.command()), .clock = host_clock_now});
     if (!opened.made) {
         error = opened.error;
         detail = std::move(opened.detail);
@@ -81,7 +84,8 @@ void client_core::build(std::unique_ptr<store::store> opened) {
     core::watchdog::listener listener;
     listener.lost = [this](const recipes::lease_ptr& lease) {
         log(log_level::warning,
-            "lease of " + core::printable(lease->key()) + " lost: " + lease->lost_reason().message());
+            "lease of " + core::printable(lease->key()) +
+                " lost: " + lease->lost_reason().message());
         mutex_->lost(lease);
     };
     listener.renewal_failed = [this](const core::lease_state& lease, const core::answer& given) {
@@ -135,7 +139,9 @@ statistics client_core::stats() {
     return counted;
 }
 
-bool client_core::settled() const { return batcher_->idle() && undo_->open() == 0; }
+bool client_core::settled() const {
+    return batcher_->idle() && undo_->open() == 0;
+}
 
 void client_core::begin_close() {
     mutex_->close();

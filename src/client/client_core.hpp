@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What stands behind a client: its executor and clock, the store, and the parts of the core that work on them. Shared by
-// the client, its leases and the calls under way, so that each of them may go first.
+// What stands behind a client: its executor and clock, the store, and the parts of the core that
+// work on them. Shared by the client, its leases and the calls under way, so that each of them may
+// go first.
 //
 // Thread safety: `run` and the constants from any thread; the parts only on the executor.
-
-#include <atomic>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <vector>
 
 #include "client/boot_time_source.hpp"
 #include "client/kernel_entropy.hpp"
@@ -25,6 +17,15 @@
 #include "store/store.hpp"
 
 #include <dibs/client.hpp>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 namespace dibs::detail {
 
@@ -39,26 +40,26 @@ class client_core : public std::enable_shared_from_this<client_core> {
     client_core(const client_core&) = delete;
     client_core& operator=(const client_core&) = delete;
 
-    /// Gives back what is held, tells the handles, waits shortly for the store, and stops. Idempotent. Inside a
-    /// callback on the executor it does not wait: that is done behind the callback's back.
+    /// Gives back what is held, tells the handles, waits shortly for the store, and stops.
+    /// Idempotent. Inside a callback on the executor it does not wait: that is done behind the
+    /// callback's back.
     void close() noexcept;
 
-    /// Runs `start` on the executor and waits until the completion that it was given has been called. The calling
-    /// thread does the work itself when nobody else is at it.
+    /// Runs `start` on the executor and waits until the completion that it was given has been
+    /// called. The calling thread does the work itself when nobody else is at it.
     void run(core::unique_function<void(core::task)> start);
 
     /// Runs `work` on the executor; at once when nobody else is at it.
     void post(core::task work) {
-        // The work may hold the last other reference, and the executor needs itself until it is idle.
+        // The work may hold the last other reference, and the executor needs itself until it is
+        // idle.
         const auto keep = shared_from_this();
         executor_.post(std::move(work));
     }
 
     void log(log_level level, std::string_view text) const;
 
-    [[nodiscard]] core::environment env() noexcept {
-        return {executor_, time_, random_, notices_};
-    }
+    [[nodiscard]] core::environment env() noexcept { return {executor_, time_, random_, notices_}; }
     [[nodiscard]] store::store& store() noexcept { return *store_; }
     [[nodiscard]] core::batcher& batcher() noexcept { return *batcher_; }
     [[nodiscard]] core::undo& undo() noexcept { return *undo_; }

@@ -16,7 +16,8 @@ std::string complaint(const lease_handle* about, std::string_view what) {
 }
 
 std::string complaint(std::string_view key, std::string_view store, std::string_view what) {
-    return "key " + core::printable(key) + " (store " + std::string(store) + "): " + std::string(what);
+    return "key " + core::printable(key) + " (store " + std::string(store) +
+           "): " + std::string(what);
 }
 
 }  // namespace dibs::detail

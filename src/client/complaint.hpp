@@ -13,6 +13,8 @@ struct lease_handle;
 [[nodiscard]] std::string complaint(const lease_handle* about, std::string_view what);
 
 /// "key KEY (store URL): WHAT".
-[[nodiscard]] std::string complaint(std::string_view key, std::string_view store, std::string_view what);
+[[nodiscard]] std::string complaint(std::string_view key,
+                                    std::string_view store,
+                                    std::string_view what);
 
 }  // namespace dibs::detail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/handed_over.hpp"
 
-#include <charconv>
-
 #include "core/key.hpp"
+
+#include <charconv>
 
 namespace dibs::detail {
 

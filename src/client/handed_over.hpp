@@ -2,12 +2,12 @@
 #pragma once
 // A lease as text, on its way to another process.
 
+#include "core/fence.hpp"
+#include "core/holder_id.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "core/fence.hpp"
-#include "core/holder_id.hpp"
 
 namespace dibs::detail {
 

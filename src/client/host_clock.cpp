@@ -7,8 +7,8 @@ namespace dibs::detail {
 
 core::store_now host_clock_now() noexcept {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
-    return {core::store_instant{std::chrono::duration_cast<core::microseconds>(
-                boot_time_now().time_since_epoch())},
+    return {core::store_instant{
+                std::chrono::duration_cast<core::microseconds>(boot_time_now().time_since_epoch())},
             core::wall_instant{std::chrono::duration_cast<core::microseconds>(wall)}};
 }
 

@@ -19,7 +19,8 @@ void from_kernel(std::span<std::byte> bytes) {
             if (errno == EINTR) {
                 continue;
             }
-            throw std::system_error(errno, std::generic_category(), "the kernel gives no randomness");
+            throw std::system_error(
+                errno, std::generic_category(), "the kernel gives no randomness");
         }
         bytes = bytes.subspan(static_cast<std::size_t>(got));
     }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Randomness from the kernel, drawn in larger pieces: one system call for many holder ids. A forked child never sees
-// bytes that its parent drew: the buffer is dropped when the process id has changed.
+// Randomness from the kernel, drawn in larger pieces: one system call for many holder ids. A forked
+// child never sees bytes that its parent drew: the buffer is dropped when the process id has
+// changed.
+
+#include "core/environment.hpp"
 
 #include <sys/types.h>
 
 #include <array>
 #include <cstddef>
 #include <mutex>
-
-#include "core/environment.hpp"
 
 namespace dibs::detail {
 

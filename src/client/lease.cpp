@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dibs/lease.hpp>
-
-#include <utility>
-
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
 #include "client/handed_over.hpp"
 #include "core/key.hpp"
+
+#include <dibs/lease.hpp>
+
+#include <utility>
 
 namespace dibs {
 
@@ -24,7 +24,9 @@ std::shared_ptr<lease_handle> lease_access::take(lease& held) noexcept {
     return std::exchange(held.handle_, nullptr);
 }
 
-const std::shared_ptr<client_core>& lease_access::core(const client& of) noexcept { return of.core_; }
+const std::shared_ptr<client_core>& lease_access::core(const client& of) noexcept {
+    return of.core_;
+}
 
 void lease_access::drop(std::shared_ptr<lease_handle> handle) noexcept {
     if (!handle || handle->state->released()) {
@@ -53,14 +55,18 @@ lease& lease::operator=(lease&& other) noexcept {
     return *this;
 }
 
-lease::~lease() { detail::lease_access::drop(std::move(handle_)); }
+lease::~lease() {
+    detail::lease_access::drop(std::move(handle_));
+}
 
 const std::string& lease::key() const noexcept {
     static const std::string none;
     return handle_ ? handle_->state->key() : none;
 }
 
-bool lease::held() const noexcept { return handle_ && handle_->state->held(detail::boot_time_now()); }
+bool lease::held() const noexcept {
+    return handle_ && handle_->state->held(detail::boot_time_now());
+}
 
 std::chrono::nanoseconds lease::remaining() const noexcept {
     const auto now = detail::boot_time_now();
@@ -91,7 +97,9 @@ std::uint64_t lease::fence() const {
     return number;
 }
 
-std::uint64_t lease::last_fence() const noexcept { return handle_ ? handle_->state->fence() : 0; }
+std::uint64_t lease::last_fence() const noexcept {
+    return handle_ ? handle_->state->fence() : 0;
+}
 
 std::stop_token lease::lost() const noexcept {
     return handle_ ? handle_->state->lost() : std::stop_token{};
@@ -132,8 +140,9 @@ release_outcome lease::release() {
     const auto handle = handle_;
     const auto outcome = release(error);
     if (error) {
-        throw dibs::error(error,
-                          detail::complaint(handle.get(), "the release failed; it ends by expiry at the latest"));
+        throw dibs::error(
+            error,
+            detail::complaint(handle.get(), "the release failed; it ends by expiry at the latest"));
     }
     return outcome;
 }

@@ -7,7 +7,9 @@ namespace dibs::detail {
 
 notifier_thread::notifier_thread() : box_(std::make_shared<mailbox>()) {}
 
-notifier_thread::~notifier_thread() { stop(); }
+notifier_thread::~notifier_thread() {
+    stop();
+}
 
 void notifier_thread::notify(core::task work) {
     const std::lock_guard lock(box_->mutex);

@@ -2,13 +2,13 @@
 #pragma once
 // The thread on which users learn of a loss. Started when there is something to tell.
 
+#include "core/environment.hpp"
+
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
-
-#include "core/environment.hpp"
 
 namespace dibs::detail {
 
@@ -19,8 +19,8 @@ class notifier_thread final : public core::notifier {
 
     void notify(core::task work) override;
 
-    /// Runs what is queued, then ends. On the notifier's own thread (a callback that destroys the client) the rest
-    /// runs after the callback has returned.
+    /// Runs what is queued, then ends. On the notifier's own thread (a callback that destroys the
+    /// client) the rest runs after the callback has returned.
     void stop() noexcept;
 
   private:

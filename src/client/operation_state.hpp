@@ -2,15 +2,15 @@
 #pragma once
 // A call under way that may be cancelled from any thread, also before it has begun.
 
-#include <atomic>
-#include <memory>
-#include <mutex>
-#include <string>
-
 #include "client/client_core.hpp"
 #include "recipes/mutex.hpp"
 
 #include <dibs/async.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
 
 namespace dibs {
 

@@ -22,7 +22,8 @@ void serial_executor::post(core::task work) {
             return;
         }
         running_ = true;
-        // The task of another executor may hold what ours need: clients of one memory store wake each other.
+        // The task of another executor may hold what ours need: clients of one memory store wake
+        // each other.
         pass_on = inside_a_task && passes_on_;
         handed_over_ = pass_on;
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The executor of the real client. It has no thread: whoever posts to an idle executor runs what is queued, so a lone
-// caller pays no thread hop and a store's worker delivers its answers itself.
+// The executor of the real client. It has no thread: whoever posts to an idle executor runs what is
+// queued, so a lone caller pays no thread hop and a store's worker delivers its answers itself.
+
+#include "core/environment.hpp"
 
 #include <atomic>
 #include <functional>
@@ -9,14 +11,13 @@
 #include <thread>
 #include <vector>
 
-#include "core/environment.hpp"
-
 namespace dibs::detail {
 
 class serial_executor final : public core::executor {
   public:
-    /// `hand_over` wakes a thread that calls run_handed_over(): a caller that has run many tasks of others passes the
-    /// rest on, so that its own call returns; one that is a task of another executor passes on all.
+    /// `hand_over` wakes a thread that calls run_handed_over(): a caller that has run many tasks of
+    /// others passes the rest on, so that its own call returns; one that is a task of another
+    /// executor passes on all.
     explicit serial_executor(std::function<void()> hand_over) : hand_over_(std::move(hand_over)) {}
 
     /// The executor must live until the call returns, also when a task lets go of what owns it.
@@ -25,8 +26,8 @@ class serial_executor final : public core::executor {
     /// Runs what a busy caller has passed on; does nothing when nobody has.
     void run_handed_over();
 
-    /// From now on nothing is passed on. To be called before the thread that takes it over ends, which must call
-    /// run_handed_over() once more after this.
+    /// From now on nothing is passed on. To be called before the thread that takes it over ends,
+    /// which must call run_handed_over() once more after this.
     void keep_everything();
 
     /// Whether the caller is inside a task. Thread safety: any thread.

@@ -2,11 +2,11 @@
 #pragma once
 // From the core's words to the public ones.
 
-#include <vector>
-
 #include "core/verbs.hpp"
 
 #include <dibs/info.hpp>
+
+#include <vector>
 
 namespace dibs::detail {
 

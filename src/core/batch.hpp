@@ -2,12 +2,12 @@
 #pragma once
 // How entries travel to a store: in batches, on one of two lanes.
 
+#include "core/unique_function.hpp"
+#include "core/verbs.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include "core/unique_function.hpp"
-#include "core/verbs.hpp"
 
 namespace dibs::core {
 

@@ -18,8 +18,13 @@ struct batcher::pending {
     nanoseconds patience;
     instant give_up;
     completion done;
-    enum class stage : std::uint8_t { waiting, cancelled, sent, doubtful, answered } at =
-        stage::waiting;
+    enum class stage : std::uint8_t {
+        waiting,
+        cancelled,
+        sent,
+        doubtful,
+        answered
+    } at = stage::waiting;
 };
 
 struct batcher::flight : std::enable_shared_from_this<batcher::flight> {
@@ -54,13 +59,12 @@ batcher::ticket batcher::submit(verb what, nanoseconds patience, instant give_up
         pending{std::move(what), std::min(patience, patience_max), give_up, std::move(done)});
     auto& which = lane_of(entry->what);
     if (closed_) {
-        env_.exec.post([entry] {
-            entry->done({.given = refused(errc::closed, "the client is closed")});
-        });
+        env_.exec.post(
+            [entry] { entry->done({.given = refused(errc::closed, "the client is closed")}); });
         return ticket{};
     }
-    const bool ahead = std::holds_alternative<release>(entry->what) ||
-                       std::holds_alternative<renew>(entry->what);
+    const bool ahead =
+        std::holds_alternative<release>(entry->what) || std::holds_alternative<renew>(entry->what);
     (ahead ? which.first : which.second).push_back(entry);
     if (!which.under_way) {
         post_flush(which);
@@ -77,7 +81,8 @@ bool batcher::cancel(const ticket& which) noexcept {
     return true;
 }
 
-// The flush comes as a task of its own, so that what is asked for in the same turn shares the batch.
+// The flush comes as a task of its own, so that what is asked for in the same turn shares the
+// batch.
 void batcher::post_flush(lane_state& which) {
     if (std::exchange(which.flush_posted, true)) {
         return;
@@ -143,7 +148,8 @@ void batcher::flush(lane_state& which) {
     }
     in_flight_ += going.size();
     which.under_way = batch;
-    // The store refuses an entry at its deadline by itself; its definite answer shall win over our doubt.
+    // The store refuses an entry at its deadline by itself; its definite answer shall win over our
+    // doubt.
     env_.time.arm(batch->patience, earliest + milliseconds{5});
     target_.execute(which.name,
                     std::move(going),
@@ -162,8 +168,9 @@ void batcher::answered(const std::shared_ptr<flight>& batch, answers given) {
     for (std::size_t at = 0; at < batch->entries.size(); ++at) {
         auto& one = *batch->entries[at];
         one.at = pending::stage::answered;
-        auto told = at < given.size() ? std::move(given[at])
-                                      : in_doubt("the store answered fewer entries than it was sent");
+        auto told = at < given.size()
+                        ? std::move(given[at])
+                        : in_doubt("the store answered fewer entries than it was sent");
         one.done({.given = std::move(told), .sent = batch->sent});
     }
     if (!alive.expired()) {

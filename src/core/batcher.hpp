@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Turns what many callers want at a moment into few steps of the store. While a batch is under way, what comes in is
-// collected; then that goes out as one. A lone caller's batch holds one entry and leaves at once.
+// Turns what many callers want at a moment into few steps of the store. While a batch is under way,
+// what comes in is collected; then that goes out as one. A lone caller's batch holds one entry and
+// leaves at once.
 //
 // Thread safety: none; it lives on the executor.
+
+#include "core/batch.hpp"
+#include "core/environment.hpp"
 
 #include <deque>
 #include <memory>
 #include <vector>
-
-#include "core/batch.hpp"
-#include "core/environment.hpp"
 
 namespace dibs::core {
 
 /// What a caller is told about its entry.
 struct reply {
     answer given;
-    instant sent{};      ///< read before the batch left; the store's ttl starts no earlier
-    bool final = true;   ///< false: the patience is over and the outcome unknown; the true answer may still follow
+    instant sent{};     ///< read before the batch left; the store's ttl starts no earlier
+    bool final = true;  ///< false: the patience is over and the outcome unknown; the true answer
+                        ///< may still follow
 };
 
 class batcher {
@@ -44,12 +46,13 @@ class batcher {
     batcher(const batcher&) = delete;
     batcher& operator=(const batcher&) = delete;
 
-    /// Queues an entry. It is answered within `patience` (at most 5 s) of being sent, and not sent after `give_up`: it
-    /// is then refused with errc::timed_out. Renewals travel on their own lane; releases go before acquires.
+    /// Queues an entry. It is answered within `patience` (at most 5 s) of being sent, and not sent
+    /// after `give_up`: it is then refused with errc::timed_out. Renewals travel on their own lane;
+    /// releases go before acquires.
     ticket submit(verb what, nanoseconds patience, instant give_up, completion done);
 
-    /// Takes an entry back that was not sent: true, and its completion is never called. False: it was sent, and its
-    /// completion tells.
+    /// Takes an entry back that was not sent: true, and its completion is never called. False: it
+    /// was sent, and its completion tells.
     bool cancel(const ticket& which) noexcept;
 
     /// Entries that were sent and have no final answer.
@@ -66,8 +69,8 @@ class batcher {
         const lane name;
         std::deque<std::shared_ptr<pending>> first;   ///< releases, renewals
         std::deque<std::shared_ptr<pending>> second;  ///< acquires and the rest
-        std::shared_ptr<flight> under_way;            ///< holds up the lane until answered or out of patience
-        std::shared_ptr<flight> spare;                ///< answered, for the next batch
+        std::shared_ptr<flight> under_way;  ///< holds up the lane until answered or out of patience
+        std::shared_ptr<flight> spare;      ///< answered, for the next batch
         bool flush_posted = false;
     };
 

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Everything of the outside world that the core may touch. The real client and the simulator each bring
-// their own: a thread-safe queue, CLOCK_BOOTTIME and the kernel's randomness there; one thread, virtual time
-// and a seed here. Nothing below src/core, src/recipes or a store's rules reads a clock, sleeps, starts a
-// thread or draws a random number in any other way.
-
-#include <cstddef>
-#include <span>
+// Everything of the outside world that the core may touch. The real client and the simulator each
+// bring their own: a thread-safe queue, CLOCK_BOOTTIME and the kernel's randomness there; one
+// thread, virtual time and a seed here. Nothing below src/core, src/recipes or a store's rules
+// reads a clock, sleeps, starts a thread or draws a random number in any other way.
 
 #include "core/time.hpp"
 #include "core/unique_function.hpp"
+
+#include <cstddef>
+#include <span>
 
 namespace dibs::core {
 
 using task = unique_function<void()>;
 
-/// Runs tasks one after another, in the order in which they were posted, never two at a time. Everything in
-/// the core lives on one executor and needs no lock of its own.
+/// Runs tasks one after another, in the order in which they were posted, never two at a time.
+/// Everything in the core lives on one executor and needs no lock of its own.
 class executor {
   public:
     virtual ~executor() = default;
 
-    /// Queues a task. Never runs it before returning to a caller that is itself a task; a caller that is not may find
-    /// that its thread ran this and other tasks, so it must not hold a lock that a task takes.
-    /// Thread safety: may be called from any thread.
+    /// Queues a task. Never runs it before returning to a caller that is itself a task; a caller
+    /// that is not may find that its thread ran this and other tasks, so it must not hold a lock
+    /// that a task takes. Thread safety: may be called from any thread.
     virtual void post(task work) = 0;
 };
 
 class time_source;
 
 /// A timer that its owner embeds. Fires at most once per arming, on the executor, never early.
-/// Not movable: a time source keeps its address while it is armed. Destroying an armed timer disarms it.
+/// Not movable: a time source keeps its address while it is armed. Destroying an armed timer
+/// disarms it.
 class timer {
   public:
     explicit timer(task on_fire) noexcept : on_fire_(std::move(on_fire)) {}
@@ -92,7 +93,8 @@ class entropy {
     virtual void fill(std::span<std::byte> bytes) = 0;
 };
 
-/// Runs what users hang on to a loss, away from the executor, so that a slow callback holds up nobody's renewal.
+/// Runs what users hang on to a loss, away from the executor, so that a slow callback holds up
+/// nobody's renewal.
 class notifier {
   public:
     virtual ~notifier() = default;

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The fencing token: a number that grows with every grant of a key, so that the guarded resource can refuse a
-// holder whose lease is over.
+// The fencing token: a number that grows with every grant of a key, so that the guarded resource
+// can refuse a holder whose lease is over.
 //
-// Source: M. Kleppmann, "How to do distributed locking" (2016), for fencing; the hybrid of counter and clock is
-// reasoned in docs/concepts/fences.md.
+// Source: M. Kleppmann, "How to do distributed locking" (2016), for fencing; the hybrid of counter
+// and clock is reasoned in docs/concepts/fences.md.
+
+#include "core/time.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
-#include "core/time.hpp"
-
 namespace dibs::core {
 
-/// 0 means "no fence". Fits in 63 bits; in 53 until the year 2255, so that a Lua or JSON double holds it.
+/// 0 means "no fence". Fits in 63 bits; in 53 until the year 2255, so that a Lua or JSON double
+/// holds it.
 using fence_number = std::uint64_t;
 
-/// Fences first..last, all belonging to one grant, for handing the lease from caller to caller in a process.
+/// Fences first..last, all belonging to one grant, for handing the lease from caller to caller in a
+/// process.
 struct fence_block {
     fence_number first = 0;
     fence_number last = 0;
@@ -29,10 +31,11 @@ struct fence_block {
 
 /// The fences of the next grant of a key whose last fence was `stored`.
 ///
-/// One fence is max(stored + 1, wall clock in microseconds, floor + 1): it rises even when the stored number is
-/// lost, provided the wall clock is not behind the last grant that was lost. A block of `wanted` fences ends at
-/// that same number and reaches back at most to stored + 1, so it never outruns the clock: a later grant after a
-/// loss of the stored number still gets a larger one.
+/// One fence is max(stored + 1, wall clock in microseconds, floor + 1): it rises even when the
+/// stored number is lost, provided the wall clock is not behind the last grant that was lost. A
+/// block of `wanted` fences ends at that same number and reaches back at most to stored + 1, so it
+/// never outruns the clock: a later grant after a loss of the stored number still gets a larger
+/// one.
 [[nodiscard]] constexpr fence_block next_fences(fence_number stored,
                                                 wall_instant now,
                                                 fence_number floor,
@@ -48,8 +51,9 @@ struct fence_block {
     return {clock - count + 1, clock};
 }
 
-/// The block of a grant, with up to `wanted` further fences at its end, never beyond the clock. `stored` is the last
-/// fence of the key; a block that does not end there (shared grants) stays as it is.
+/// The block of a grant, with up to `wanted` further fences at its end, never beyond the clock.
+/// `stored` is the last fence of the key; a block that does not end there (shared grants) stays as
+/// it is.
 [[nodiscard]] constexpr fence_block extended(fence_block block,
                                              fence_number stored,
                                              wall_instant now,

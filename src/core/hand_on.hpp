@@ -2,8 +2,9 @@
 #pragma once
 // When a lease may pass from one caller of a process to the next without asking the store.
 //
-// Source: D. Dice, V. Marathe, N. Shavit, "Lock Cohorting" (PPoPP 2012), for passing a lock within a cohort a bounded
-// number of times; a lease adds that the time left must do, and that every caller gets a fence of its own.
+// Source: D. Dice, V. Marathe, N. Shavit, "Lock Cohorting" (PPoPP 2012), for passing a lock within
+// a cohort a bounded number of times; a lease adds that the time left must do, and that every
+// caller gets a fence of its own.
 
 #include "core/fence.hpp"
 #include "core/time.hpp"
@@ -11,16 +12,17 @@
 namespace dibs::core {
 
 struct hand_on_question {
-    bool leaver_in_doubt = false;    ///< a renewal of the leaver is on its way
-    unsigned hops = 0;               ///< how often the lease was handed on in a row
+    bool leaver_in_doubt = false;  ///< a renewal of the leaver is on its way
+    unsigned hops = 0;             ///< how often the lease was handed on in a row
     fence_number leaver_fence = 0;
-    fence_block block;               ///< of the grant
-    nanoseconds remaining{};         ///< until the deadline
-    nanoseconds next_ttl{};          ///< what the next caller asked for
-    fence_number next_floor = 0;     ///< the next caller's fence must exceed it
+    fence_block block;            ///< of the grant
+    nanoseconds remaining{};      ///< until the deadline
+    nanoseconds next_ttl{};       ///< what the next caller asked for
+    fence_number next_floor = 0;  ///< the next caller's fence must exceed it
 };
 
-/// Others wait outside, so a process passes a lease on at most this often before it really gives it back.
+/// Others wait outside, so a process passes a lease on at most this often before it really gives it
+/// back.
 inline constexpr unsigned hops_max = 64;
 
 /// How many fences a grant should bring when callers of the process stand in line.

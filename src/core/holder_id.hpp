@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The unguessable name of one party that asks for a lease: 128 random bits, new for every acquire call and kept
-// for all of its retries. Every change to a lease in a store compares it.
+// The unguessable name of one party that asks for a lease: 128 random bits, new for every acquire
+// call and kept for all of its retries. Every change to a lease in a store compares it.
+
+#include "core/environment.hpp"
 
 #include <array>
 #include <compare>
@@ -9,8 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "core/environment.hpp"
 
 namespace dibs::core {
 

@@ -9,8 +9,8 @@ namespace dibs::core {
 
 namespace {
 
-/// How many bytes the UTF-8 character at the start of `text` has; 0 when it is not UTF-8 (RFC 3629: no overlong
-/// forms, no surrogates, nothing above U+10FFFF).
+/// How many bytes the UTF-8 character at the start of `text` has; 0 when it is not UTF-8 (RFC 3629:
+/// no overlong forms, no surrogates, nothing above U+10FFFF).
 std::size_t utf8_length(std::string_view text) noexcept {
     const auto byte = [&](std::size_t index) {
         return index < text.size() ? static_cast<std::uint8_t>(text[index]) : std::uint8_t{0};

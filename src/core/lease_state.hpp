@@ -6,16 +6,9 @@
 //    │
 //    └──deadline, taken, revoked, gone, max_hold, closed──▶ lost(reason)
 //
-// Any thread may look; only the executor moves the deadline and ends the lease. The one exception is a reader who
-// finds the deadline passed: it makes the loss final on the spot, so that nobody ever sees "held" after "lost", even
-// when a renewal is answered in that very moment.
-
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <stop_token>
-#include <string>
-#include <system_error>
+// Any thread may look; only the executor moves the deadline and ends the lease. The one exception
+// is a reader who finds the deadline passed: it makes the loss final on the spot, so that nobody
+// ever sees "held" after "lost", even when a renewal is answered in that very moment.
 
 #include "core/deadline.hpp"
 #include "core/environment.hpp"
@@ -23,6 +16,13 @@
 #include "core/holder_id.hpp"
 
 #include <dibs/error.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <system_error>
 
 namespace dibs::core {
 
@@ -51,7 +51,8 @@ class lease_state {
     /// When it was granted, by the local clock.
     [[nodiscard]] instant since() const noexcept { return since_; }
 
-    /// Never true at or after the deadline; never true again after false. Thread safety: any thread.
+    /// Never true at or after the deadline; never true again after false. Thread safety: any
+    /// thread.
     [[nodiscard]] bool held(instant now) noexcept;
 
     /// Zero while held or released; else the reason. Thread safety: any thread.
@@ -60,7 +61,8 @@ class lease_state {
     [[nodiscard]] bool released() const noexcept { return status_.load() == status_released; }
     [[nodiscard]] std::stop_token lost() const noexcept { return lost_.get_token(); }
 
-    // --- on the executor alone -----------------------------------------------------------------------------------
+    // --- on the executor alone
+    // -----------------------------------------------------------------------------------
 
     /// A renewal succeeded. False when the lease has ended: the answer changes nothing then.
     [[nodiscard]] bool prolong(instant now, instant deadline) noexcept;
@@ -77,8 +79,8 @@ class lease_state {
     /// Requests `lost`. Runs users' callbacks: to be called through the notifier only.
     void request_lost() noexcept { lost_.request_stop(); }
 
-    holder_id holder;   ///< changes by adoption and detaching
-    lease_terms terms;  ///< a manual renewal may change the ttl
+    holder_id holder;                          ///< changes by adoption and detaching
+    lease_terms terms;                         ///< a manual renewal may change the ttl
     std::function<void(instant)> on_deadline;  ///< told when the deadline moves
 
   private:

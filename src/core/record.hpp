@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one record that everything in the product is made of: a key has at most one holder (or several, up to a
-// capacity), a fence, and at most one result.
+// The one record that everything in the product is made of: a key has at most one holder (or
+// several, up to a capacity), a fence, and at most one result.
 //
 //            acquire                    finish(result, fresh, keep)
-//   free ───────────────▶ held ─────────────────────────────▶ done: a result, fresh for a while, kept for longer
+//   free ───────────────▶ held ─────────────────────────────▶ done: a result, fresh for a while,
+//   kept for longer
 //    ▲                     │ ▲                                  │
 //    │   release / expiry  │ │ acquire, once no longer fresh    │
 //    └─────────────────────┘ └──────────────────────────────────┘
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "core/fence.hpp"
 #include "core/holder_id.hpp"
 #include "core/time.hpp"
 #include "core/verbs.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace dibs::core {
 
@@ -32,7 +33,7 @@ struct grant {
     store_instant granted{};
     store_instant expires{};
     std::uint64_t process = 0;  ///< the store's number for the process that it was granted through
-    bool dead = false;          ///< not stored: attached, and the store knows that its process is gone
+    bool dead = false;  ///< not stored: attached, and the store knows that its process is gone
 
     [[nodiscard]] bool live(store_now now) const noexcept { return !dead && now.lease < expires; }
 };
@@ -47,11 +48,12 @@ struct stored_result {
 };
 
 struct record {
-    fence_number fence = 0;        ///< the largest granted so far
-    std::uint32_t capacity = 1;    ///< as agreed by the present grants
-    std::vector<grant> grants;     ///< those not released; expired and revoked ones stay until the next grant, so
-                                   ///< that a late finish is told from a stranger's and a loss has its reason
-    fence_number revoked = 0;      ///< last fence that an operator ended
+    fence_number fence = 0;      ///< the largest granted so far
+    std::uint32_t capacity = 1;  ///< as agreed by the present grants
+    std::vector<grant>
+        grants;  ///< those not released; expired and revoked ones stay until the next grant, so
+                 ///< that a late finish is told from a stranger's and a loss has its reason
+    fence_number revoked = 0;  ///< last fence that an operator ended
     std::optional<stored_result> result;
     wall_instant blocked_until{};  ///< an operator's hold
     std::string blocked_reason;

@@ -2,10 +2,11 @@
 #pragma once
 // The two clocks of the product, kept apart by type so that they cannot be compared by mistake.
 //
-// `instant` is a moment on the local clock that counts suspend (CLOCK_BOOTTIME). Deadlines and timers use it.
-// `store_instant` is a moment on a store's own clock. Who holds a lease is decided by that clock alone.
-// `wall_instant` is a moment on a store's calendar clock, which may be stepped. Only what must outlive a
-// reboot uses it: how long a result is fresh and kept, how long an operator's hold lasts, fences.
+// `instant` is a moment on the local clock that counts suspend (CLOCK_BOOTTIME). Deadlines and
+// timers use it. `store_instant` is a moment on a store's own clock. Who holds a lease is decided
+// by that clock alone. `wall_instant` is a moment on a store's calendar clock, which may be
+// stepped. Only what must outlive a reboot uses it: how long a result is fresh and kept, how long
+// an operator's hold lasts, fences.
 
 #include <chrono>
 #include <cstdint>

@@ -6,8 +6,9 @@
 
 namespace dibs::core {
 
-// A timer stands at the level of the highest bit group in which its tick differs from the current one. So within a
-// level every occupied slot lies ahead of the current one, and the lowest occupied level holds what is due first.
+// A timer stands at the level of the highest bit group in which its tick differs from the current
+// one. So within a level every occupied slot lies ahead of the current one, and the lowest occupied
+// level holds what is due first.
 
 timing_wheel::timing_wheel(instant start) noexcept : start_(start) {}
 
@@ -28,7 +29,8 @@ std::uint64_t timing_wheel::tick_before(instant now) const noexcept {
 void timing_wheel::insert(timer& alarm) noexcept {
     const auto tick = std::max(tick_at_or_after(alarm.due()), current_);
     const auto differing = current_ ^ tick;
-    const auto highest_bit = differing == 0 ? 0U : 63U - static_cast<unsigned>(std::countl_zero(differing));
+    const auto highest_bit =
+        differing == 0 ? 0U : 63U - static_cast<unsigned>(std::countl_zero(differing));
     const auto level = std::min(highest_bit / slot_bits, levels - 1);
     link(alarm, level, static_cast<unsigned>(tick >> (level * slot_bits)) % slots);
 }

@@ -2,16 +2,17 @@
 #pragma once
 // Keeps many timers cheaply: arming and disarming take constant time, whatever the number.
 //
-// Not for sub-millisecond timing: a timer fires at the first tick (1 ms) at or after its due time, never before.
-// Source: G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7.
+// Not for sub-millisecond timing: a timer fires at the first tick (1 ms) at or after its due time,
+// never before. Source: G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP
+// 1987), scheme 7.
 //
 // Thread safety: none; it lives on an executor.
+
+#include "core/environment.hpp"
 
 #include <array>
 #include <cstdint>
 #include <optional>
-
-#include "core/environment.hpp"
 
 namespace dibs::core {
 
@@ -30,7 +31,8 @@ class timing_wheel {
     /// Takes out one timer that is due at `now`; nullptr when there is none. `now` never goes back.
     [[nodiscard]] timer* pop_due(instant now) noexcept;
 
-    /// When pop_due should be called next. May be earlier than the first timer's due time, never later.
+    /// When pop_due should be called next. May be earlier than the first timer's due time, never
+    /// later.
     [[nodiscard]] std::optional<instant> next_wake() const noexcept;
 
   private:

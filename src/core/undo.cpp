@@ -13,14 +13,15 @@ constexpr nanoseconds longest_pause = std::chrono::seconds{2};
 
 struct undo::settlement {
     settlement(doubtful_acquire doubt, undo& owner)
-        : what(std::move(doubt)), retry([this, &owner] { owner.ask(owner.cases_.at(what.holder)); }) {}
+        : what(std::move(doubt)),
+          retry([this, &owner] { owner.ask(owner.cases_.at(what.holder)); }) {}
 
     doubtful_acquire what;
     nanoseconds pause = first_pause;
     timer retry;
 
-    /// After this nothing that the acquire may have granted is alive, nor can the store still execute it late: the
-    /// entries carry deadlines of at most a sixth of the ttl.
+    /// After this nothing that the acquire may have granted is alive, nor can the store still
+    /// execute it late: the entries carry deadlines of at most a sixth of the ttl.
     [[nodiscard]] instant over() const noexcept { return what.last_sent + 2 * what.ttl; }
 };
 
@@ -52,17 +53,20 @@ void undo::ask(const std::shared_ptr<settlement>& which) {
     release asked;
     asked.key = which->what.key;
     asked.holder = which->what.holder;
-    batcher_.submit(std::move(asked),
-                    std::max<nanoseconds>(which->what.ttl / 6, milliseconds{50}),
-                    std::max(which->over(), now + milliseconds{1}),
-                    [this, sure = which->what.answered, weak = std::weak_ptr(which)](const reply& heard) {
-                        if (const auto still_open = weak.lock()) {
-                            told(still_open, heard, sure);
-                        }
-                    });
+    batcher_.submit(
+        std::move(asked),
+        std::max<nanoseconds>(which->what.ttl / 6, milliseconds{50}),
+        std::max(which->over(), now + milliseconds{1}),
+        [this, sure = which->what.answered, weak = std::weak_ptr(which)](const reply& heard) {
+            if (const auto still_open = weak.lock()) {
+                told(still_open, heard, sure);
+            }
+        });
 }
 
-void undo::told(const std::shared_ptr<settlement>& which, const reply& heard, bool acquire_was_answered) {
+void undo::told(const std::shared_ptr<settlement>& which,
+                const reply& heard,
+                bool acquire_was_answered) {
     const auto& given = heard.given;
     const bool executed = given.took == effect::yes;
     if (executed && given.what == verdict::released) {

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Settles doubt: an acquire that may have reached the store, and that nobody wants any more, is released by holder id
-// until the store gives a definite answer, or until whatever it granted has expired.
+// Settles doubt: an acquire that may have reached the store, and that nobody wants any more, is
+// released by holder id until the store gives a definite answer, or until whatever it granted has
+// expired.
 //
-// "Not held" alone is not definite while the acquire itself may still be on its way. It becomes definite when the store's
-// clock has passed the acquire's `not_after`, or when the acquire's own answer came.
+// "Not held" alone is not definite while the acquire itself may still be on its way. It becomes
+// definite when the store's clock has passed the acquire's `not_after`, or when the acquire's own
+// answer came.
 //
 // Thread safety: none; it lives on the executor.
+
+#include "core/batcher.hpp"
+#include "core/environment.hpp"
+#include "core/holder_id.hpp"
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-
-#include "core/batcher.hpp"
-#include "core/environment.hpp"
-#include "core/holder_id.hpp"
 
 namespace dibs::core {
 
@@ -37,7 +39,8 @@ class undo {
 
     void settle(doubtful_acquire what);
 
-    /// The last try of an acquire that is being settled was answered: nothing of it is on its way any more.
+    /// The last try of an acquire that is being settled was answered: nothing of it is on its way
+    /// any more.
     void acquire_answered(const holder_id& holder);
 
     /// Doubts not settled yet.
@@ -48,7 +51,9 @@ class undo {
   private:
     struct settlement;
     void ask(const std::shared_ptr<settlement>& which);
-    void told(const std::shared_ptr<settlement>& which, const reply& heard, bool acquire_was_answered);
+    void told(const std::shared_ptr<settlement>& which,
+              const reply& heard,
+              bool acquire_was_answered);
 
     environment env_;
     batcher& batcher_;

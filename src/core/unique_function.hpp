@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A callable that is moved, never copied: std::move_only_function is C++23. Small callables live inside
-// the object, so that the path of one acquire allocates as little as possible.
+// A callable that is moved, never copied: std::move_only_function is C++23. Small callables live
+// inside the object, so that the path of one acquire allocates as little as possible.
 
 #include <cstddef>
 #include <memory>
@@ -21,9 +21,9 @@ class unique_function<Result(Args...)> {
     unique_function(std::nullptr_t) noexcept {}
 
     template <typename Callable>
-        requires(!std::is_same_v<std::remove_cvref_t<Callable>, unique_function> &&
-                 std::is_invocable_r_v<Result, std::decay_t<Callable>&, Args...>)
-    unique_function(Callable&& callable) {
+    requires(!std::is_same_v<std::remove_cvref_t<Callable>, unique_function> &&
+             std::is_invocable_r_v<Result, std::decay_t<Callable>&, Args...>)
+        unique_function(Callable&& callable) {
         using stored = std::decay_t<Callable>;
         if constexpr (fits_inside<stored>) {
             ::new (static_cast<void*>(storage_)) stored(std::forward<Callable>(callable));
@@ -52,9 +52,7 @@ class unique_function<Result(Args...)> {
 
     explicit operator bool() const noexcept { return table_ != nullptr; }
 
-    Result operator()(Args... args) {
-        return table_->call(storage_, std::forward<Args>(args)...);
-    }
+    Result operator()(Args... args) { return table_->call(storage_, std::forward<Args>(args)...); }
 
   private:
     static constexpr std::size_t inside_bytes = 6 * sizeof(void*);

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The five verbs: what is asked of a store, and what it answers. Plain data; the rules are in store/store.hpp.
+// The five verbs: what is asked of a store, and what it answers. Plain data; the rules are in
+// store/store.hpp.
 //
-// A record is: a key, a fence, the grants that are alive on it, at most one result, and perhaps an operator's hold.
-// Every answer says whether the step took effect: yes, no, or unknown. The three are never folded into one another.
+// A record is: a key, a fence, the grants that are alive on it, at most one result, and perhaps an
+// operator's hold. Every answer says whether the step took effect: yes, no, or unknown. The three
+// are never folded into one another.
+
+#include "core/fence.hpp"
+#include "core/holder_id.hpp"
+#include "core/time.hpp"
+
+#include <dibs/error.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -12,22 +20,18 @@
 #include <variant>
 #include <vector>
 
-#include "core/fence.hpp"
-#include "core/holder_id.hpp"
-#include "core/time.hpp"
-
-#include <dibs/error.hpp>
-
 namespace dibs::core {
 
 /// Whether a grant ends early when the store can tell for certain that its process is gone.
 enum class attachment : std::uint8_t {
     attached,  ///< ends with the process, or by expiry
-    detached,  ///< ends by expiry alone: handles for scripts, leases on their way to another process
+    detached,  ///< ends by expiry alone: handles for scripts, leases on their way to another
+               ///< process
 };
 
-/// How much of a key a holder takes. Exclusive is 1 of 1; a semaphore permit 1 of N; a reader 1 of unlimited; a
-/// writer unlimited of unlimited. The weights of the live holders never exceed the capacity.
+/// How much of a key a holder takes. Exclusive is 1 of 1; a semaphore permit 1 of N; a reader 1 of
+/// unlimited; a writer unlimited of unlimited. The weights of the live holders never exceed the
+/// capacity.
 struct share {
     static constexpr std::uint32_t unlimited = std::numeric_limits<std::uint32_t>::max();
     std::uint32_t weight = 1;
@@ -48,11 +52,11 @@ struct result_to_keep {
 /// The result that a record holds.
 struct kept_result {
     std::string value;
-    fence_number fence = 0;    ///< of the grant that wrote it
-    bool is_mark = false;      ///< written with the grant; no finish has replaced it yet
-    bool fresh = false;        ///< at the time of the answer, and newer than `seen`
-    microseconds age{};        ///< since it was written
-    microseconds fresh_left{}; ///< 0 when no longer fresh
+    fence_number fence = 0;     ///< of the grant that wrote it
+    bool is_mark = false;       ///< written with the grant; no finish has replaced it yet
+    bool fresh = false;         ///< at the time of the answer, and newer than `seen`
+    microseconds age{};         ///< since it was written
+    microseconds fresh_left{};  ///< 0 when no longer fresh
     microseconds keep_left{};
 };
 
@@ -75,29 +79,32 @@ struct holder_info {
     bool self = false;         ///< granted through this very store object
 };
 
-// --- what is asked ---------------------------------------------------------------------------------------------
+// --- what is asked
+// ---------------------------------------------------------------------------------------------
 
-/// Take the key if nobody holds it, no operator blocks it and no fresh result is there. Asked again by a holder that
-/// already has it, it starts the ttl anew and answers with the same fences.
+/// Take the key if nobody holds it, no operator blocks it and no fresh result is there. Asked again
+/// by a holder that already has it, it starts the ttl anew and answers with the same fences.
 struct acquire {
     std::string key;
     holder_id holder;
     microseconds ttl{};
-    std::uint32_t fences = 1;   ///< how many are wanted; fewer may come, never none
-    fence_number floor = 0;     ///< the fence must exceed this one too
+    std::uint32_t fences = 1;  ///< how many are wanted; fewer may come, never none
+    fence_number floor = 0;    ///< the fence must exceed this one too
     share part{};
     attachment attached = attachment::attached;
-    std::optional<result_to_keep> mark;        ///< written in the same step as the grant
-    fence_number seen = 0;                     ///< a result by a fence <= seen counts as not fresh
-    std::optional<store_instant> not_after;    ///< refused when the store executes it later than this
+    std::optional<result_to_keep> mark;      ///< written in the same step as the grant
+    fence_number seen = 0;                   ///< a result by a fence <= seen counts as not fresh
+    std::optional<store_instant> not_after;  ///< refused when the store executes it later than this
 };
 
-/// Prolong: the ttl starts anew at this step. Refused when the holder does not hold the key (any more).
+/// Prolong: the ttl starts anew at this step. Refused when the holder does not hold the key (any
+/// more).
 struct renew {
     std::string key;
     holder_id holder;
     microseconds ttl{};
-    std::uint32_t fences = 0;  ///< how many further fences are wanted at the end of the block, for handing the lease on
+    std::uint32_t fences = 0;  ///< how many further fences are wanted at the end of the block, for
+                               ///< handing the lease on
     struct change {
         holder_id holder;  ///< the holder from now on; the old id holds nothing afterwards
         attachment attached = attachment::attached;
@@ -119,7 +126,8 @@ struct revoke {
     fence_number fence = 0;
 };
 
-/// An operator's hold: nobody may acquire until it is over. Live grants stay. A duration of 0 lifts it.
+/// An operator's hold: nobody may acquire until it is over. Live grants stay. A duration of 0 lifts
+/// it.
 struct block {
     std::string key;
     microseconds duration{};
@@ -130,14 +138,15 @@ using verb = std::variant<acquire, renew, release, revoke, block>;
 
 [[nodiscard]] const std::string& key_of(const verb& what) noexcept;
 
-/// One step of a batch. A store must not begin it after `deadline`; it then answers `effect::no` with
-/// errc::timed_out.
+/// One step of a batch. A store must not begin it after `deadline`; it then answers `effect::no`
+/// with errc::timed_out.
 struct entry {
     verb what;
     instant deadline;
 };
 
-// --- what is answered ------------------------------------------------------------------------------------------
+// --- what is answered
+// ------------------------------------------------------------------------------------------
 
 enum class effect : std::uint8_t {
     yes,      ///< the step was executed, and this is its answer (also a refusal such as `held`)
@@ -146,19 +155,20 @@ enum class effect : std::uint8_t {
 };
 
 enum class verdict : std::uint8_t {
-    failed,       ///< see `error` and `detail`; the only verdict with an effect other than yes
-    granted,      ///< acquire: `fences`, `expires`
-    held,         ///< acquire: `holders`
-    done,         ///< acquire: a fresh result is there
-    blocked,      ///< acquire: `reason`, `retry_after`
-    not_ready,    ///< acquire: the store grants nothing for now; `retry_after`
-    too_late,     ///< acquire: executed after `not_after`; surely not granted
-    renewed,      ///< renew: `fences` of the grant, `expires`, `waiters`
-    released,     ///< release without a result
-    finished,     ///< release with one
-    not_held,     ///< renew, release: this holder does not hold the key; `loss` says what became of it
-    revoked,      ///< revoke: the grant with that fence is ended
-    fence_moved,  ///< revoke: that fence is not the current one; `holders` says who holds the key now
+    failed,     ///< see `error` and `detail`; the only verdict with an effect other than yes
+    granted,    ///< acquire: `fences`, `expires`
+    held,       ///< acquire: `holders`
+    done,       ///< acquire: a fresh result is there
+    blocked,    ///< acquire: `reason`, `retry_after`
+    not_ready,  ///< acquire: the store grants nothing for now; `retry_after`
+    too_late,   ///< acquire: executed after `not_after`; surely not granted
+    renewed,    ///< renew: `fences` of the grant, `expires`, `waiters`
+    released,   ///< release without a result
+    finished,   ///< release with one
+    not_held,  ///< renew, release: this holder does not hold the key; `loss` says what became of it
+    revoked,   ///< revoke: the grant with that fence is ended
+    fence_moved,  ///< revoke: that fence is not the current one; `holders` says who holds the key
+                  ///< now
     block_set,    ///< block
 };
 
@@ -182,12 +192,14 @@ struct answer {
     store_instant expires;  ///< granted, renewed: by the store's clock
     store_now now{};        ///< when the step was executed (effect::yes)
 
-    std::optional<kept_result> result;  ///< in every answer to acquire, renew and release, if there is one
-    std::vector<holder_info> holders;   ///< held, fence_moved
-    loss lost = loss::none;             ///< not_held
-    bool waiters = false;               ///< renewed, released, finished: others wait for the key
-    microseconds retry_after{};         ///< blocked (until it ends), not_ready, held (until the first expiry)
-    std::string reason;                 ///< blocked
+    std::optional<kept_result>
+        result;  ///< in every answer to acquire, renew and release, if there is one
+    std::vector<holder_info> holders;  ///< held, fence_moved
+    loss lost = loss::none;            ///< not_held
+    bool waiters = false;              ///< renewed, released, finished: others wait for the key
+    microseconds
+        retry_after{};   ///< blocked (until it ends), not_ready, held (until the first expiry)
+    std::string reason;  ///< blocked
 };
 
 /// An answer for a step that surely did not happen.
@@ -195,12 +207,13 @@ struct answer {
 /// An answer for a step that may have happened.
 [[nodiscard]] answer in_doubt(std::string detail);
 
-// --- what is there -----------------------------------------------------------------------------------------------
+// --- what is there
+// -----------------------------------------------------------------------------------------------
 
 struct record_info {
     std::string key;
-    fence_number fence = 0;            ///< the largest granted so far
-    share part{};                      ///< weight is meaningless here; capacity as the holders agreed
+    fence_number fence = 0;  ///< the largest granted so far
+    share part{};            ///< weight is meaningless here; capacity as the holders agreed
     std::vector<holder_info> holders;  ///< live ones
     std::uint32_t waiters = 0;         ///< processes that wait
     std::optional<kept_result> result;

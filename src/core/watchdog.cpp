@@ -10,7 +10,8 @@ namespace dibs::core {
 
 namespace {
 
-/// A deadline noticed this much too late means that the process did not run, rather than that the store was gone.
+/// A deadline noticed this much too late means that the process did not run, rather than that the
+/// store was gone.
 constexpr nanoseconds asleep_after = std::chrono::seconds{1};
 
 /// Spreads bits (the finaliser of SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
@@ -29,7 +30,9 @@ std::uint64_t mixed(std::uint64_t bits) noexcept {
 }
 
 /// Until when a renewal for `ttl` that leaves at `sent` makes the lease last.
-[[nodiscard]] instant deadline_by(const lease_state& lease, instant sent, nanoseconds ttl) noexcept {
+[[nodiscard]] instant deadline_by(const lease_state& lease,
+                                  instant sent,
+                                  nanoseconds ttl) noexcept {
     return std::min(local_deadline(sent, ttl), end_of_hold(lease));
 }
 
@@ -44,9 +47,9 @@ struct watchdog::guarded_lease : std::enable_shared_from_this<watchdog::guarded_
     instant renew_at = instant::max();
     instant last_sent{};
     unsigned failures = 0;
-    std::uint64_t sends = 0;   ///< numbers the renewals
-    unsigned unanswered = 0;   ///< those that may still be executed
-    bool on_its_way = false;   ///< the latest renewal was handed to the batcher and is not answered
+    std::uint64_t sends = 0;  ///< numbers the renewals
+    unsigned unanswered = 0;  ///< those that may still be executed
+    bool on_its_way = false;  ///< the latest renewal was handed to the batcher and is not answered
     bool told_to_stop = false;
     batcher::ticket ticket;
 
@@ -58,8 +61,8 @@ struct watchdog::guarded_lease : std::enable_shared_from_this<watchdog::guarded_
     std::vector<wish> wishes;     ///< what the holder asked for while a renewal was on its way
     std::optional<wish> current;  ///< whose renewal is on its way
 
-    /// A renewal that shortens the lease counts from when it is sent, since its answer may get lost. Answers to
-    /// earlier renewals do not lift that.
+    /// A renewal that shortens the lease counts from when it is sent, since its answer may get
+    /// lost. Answers to earlier renewals do not lift that.
     std::uint64_t shortening_send = 0;
     instant shortened_to = instant::max();
 };
@@ -73,7 +76,8 @@ watchdog::watchdog(environment env, batcher& through, undo& doubts, listener tol
 
 watchdog::~watchdog() = default;
 
-// Drawn from the moment of sending, so that leases renewed in one batch stay together, while processes drift apart.
+// Drawn from the moment of sending, so that leases renewed in one batch stay together, while
+// processes drift apart.
 nanoseconds watchdog::jittered(nanoseconds every, instant sent) const noexcept {
     const auto bits = mixed(seed_ ^ static_cast<std::uint64_t>(sent.time_since_epoch().count()));
     const auto permille = 900 + static_cast<std::int64_t>(bits % 201);
@@ -192,26 +196,30 @@ void watchdog::send(guarded_lease& which, instant now) {
     }
     which.on_its_way = true;
     ++which.unanswered;
-    which.ticket = batcher_.submit(
-        std::move(asked),
-        std::min(lease.terms.ttl, ttl) / 6,
-        std::max(lease.deadline(), now + milliseconds{1}),
-        [this, number, ttl, asked_as = lease.holder, weak = which.weak_from_this()](const reply& heard) {
-            const auto still = weak.lock();
-            if (!still || !leases_.contains(still->lease.get())) {
-                return;
-            }
-            still->unanswered -= heard.final ? 1 : 0;
-            if (number == still->sends && still->on_its_way) {
-                answered(still, heard);
-            } else if (asked_as == still->lease->holder) {
-                answered_late(*still, number, ttl, heard);
-            }
-        });
+    which.ticket =
+        batcher_.submit(std::move(asked),
+                        std::min(lease.terms.ttl, ttl) / 6,
+                        std::max(lease.deadline(), now + milliseconds{1}),
+                        [this, number, ttl, asked_as = lease.holder, weak = which.weak_from_this()](
+                            const reply& heard) {
+                            const auto still = weak.lock();
+                            if (!still || !leases_.contains(still->lease.get())) {
+                                return;
+                            }
+                            still->unanswered -= heard.final ? 1 : 0;
+                            if (number == still->sends && still->on_its_way) {
+                                answered(still, heard);
+                            } else if (asked_as == still->lease->holder) {
+                                answered_late(*still, number, ttl, heard);
+                            }
+                        });
 }
 
 // The answer of a renewal that was given up as unknown; another one may be on its way meanwhile.
-void watchdog::answered_late(guarded_lease& which, std::uint64_t number, nanoseconds ttl, const reply& heard) {
+void watchdog::answered_late(guarded_lease& which,
+                             std::uint64_t number,
+                             nanoseconds ttl,
+                             const reply& heard) {
     if (heard.given.took != effect::yes) {
         return;
     }
@@ -261,7 +269,8 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
             return;
         }
     } else if (given.took == effect::yes) {
-        // Our own undo or a foreign hand ended it. A holder id that changed meanwhile (adoption) is no loss of ours.
+        // Our own undo or a foreign hand ended it. A holder id that changed meanwhile (adoption) is
+        // no loss of ours.
         auto wish = std::exchange(which->current, std::nullopt);
         lose(which->lease, reason_of(given));
         if (wish && wish->done) {
@@ -358,8 +367,8 @@ void watchdog::lose(const lease_ptr& lease, errc reason) {
         ask_holder_to_stop(*which);
     }
     forget(*lease);
-    const bool store_may_have_it = reason != errc::lease_taken && reason != errc::lease_revoked &&
-                                   reason != errc::lease_gone;
+    const bool store_may_have_it =
+        reason != errc::lease_taken && reason != errc::lease_revoked && reason != errc::lease_gone;
     if (store_may_have_it) {
         undo_.settle({.key = lease->key(),
                       .holder = lease->holder,

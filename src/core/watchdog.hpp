@@ -2,10 +2,16 @@
 #pragma once
 // Renews all leases of a client, and tells when one is lost.
 //
-// Renewals that are due together travel in one batch, and stay together. A lease is renewed until its deadline, not for
-// a number of tries; at the deadline it is lost, by its own timer, even while a renewal hangs.
+// Renewals that are due together travel in one batch, and stay together. A lease is renewed until
+// its deadline, not for a number of tries; at the deadline it is lost, by its own timer, even while
+// a renewal hangs.
 //
 // Thread safety: none; it lives on the executor.
+
+#include "core/batcher.hpp"
+#include "core/environment.hpp"
+#include "core/lease_state.hpp"
+#include "core/undo.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -13,11 +19,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "core/batcher.hpp"
-#include "core/environment.hpp"
-#include "core/lease_state.hpp"
-#include "core/undo.hpp"
 
 namespace dibs::core {
 
@@ -52,13 +53,15 @@ class watchdog {
     /// Whether a renewal of it is on its way or in doubt.
     [[nodiscard]] bool in_doubt(const lease_state& lease) const;
 
-    /// Renews now, for `ttl` from then on. `done` hears a reply whose answer is `renewed`, `not_held` or `failed`.
+    /// Renews now, for `ttl` from then on. `done` hears a reply whose answer is `renewed`,
+    /// `not_held` or `failed`.
     void renew_now(const lease_ptr& lease, nanoseconds ttl, batcher::completion done);
 
     /// Renews with a change of holder id or attachment. As renew_now.
     void change(const lease_ptr& lease, renew::change into, batcher::completion done);
 
-    /// Ends a lease as lost and tells its holder; what the store still has of it is released in the background.
+    /// Ends a lease as lost and tells its holder; what the store still has of it is released in the
+    /// background.
     void lose(const lease_ptr& lease, errc reason);
 
     /// All leases that are guarded.
@@ -73,7 +76,10 @@ class watchdog {
     void schedule(guarded_lease& which, instant now);
     void send(guarded_lease& which, instant now);
     void answered(const guarded_ptr& which, const reply& heard);
-    void answered_late(guarded_lease& which, std::uint64_t number, nanoseconds ttl, const reply& heard);
+    void answered_late(guarded_lease& which,
+                       std::uint64_t number,
+                       nanoseconds ttl,
+                       const reply& heard);
     [[nodiscard]] bool renewed(guarded_lease& which, const reply& heard);
     void expire(guarded_lease& which, instant now);
     void ask_holder_to_stop(guarded_lease& which);

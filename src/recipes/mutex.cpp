@@ -24,17 +24,22 @@ constexpr nanoseconds net_with_wakes = std::chrono::seconds{2};
 constexpr nanoseconds net_without_wakes = milliseconds{100};
 constexpr nanoseconds retry_first = milliseconds{10};
 constexpr nanoseconds retry_longest = std::chrono::seconds{1};
-/// Whoever gave a key back while others waited stands aside for this long, or a woken waiter would never be the first.
+/// Whoever gave a key back while others waited stands aside for this long, or a woken waiter would
+/// never be the first.
 constexpr nanoseconds stand_aside = milliseconds{5};
 
 }  // namespace
 
-// --- what is known of a call and of a key -------------------------------------------------------------------------
+// --- what is known of a call and of a key
+// -------------------------------------------------------------------------
 
 class mutex::call {
   public:
     call(mutex& mine, std::string name, mutex_terms agreed, completion told)
-        : key(std::move(name)), terms(std::move(agreed)), done(std::move(told)), alarm([this, &mine] {
+        : key(std::move(name)),
+          terms(std::move(agreed)),
+          done(std::move(told)),
+          alarm([this, &mine] {
               if (const auto self = me.lock()) {
                   mine.on_timer(self);
               }
@@ -55,15 +60,16 @@ class mutex::call {
     instant last_sent{};
     std::optional<core::store_instant> last_not_after;
     core::batcher::ticket ticket;
-    unsigned unanswered = 0;     ///< tries that may still be answered
-    bool trying = false;         ///< the latest try has no reply yet
-    bool may_hold = false;       ///< some try may have been granted without our knowing
-    bool stood_off = false;      ///< the store has said that somebody else has the key
+    unsigned unanswered = 0;  ///< tries that may still be answered
+    bool trying = false;      ///< the latest try has no reply yet
+    bool may_hold = false;    ///< some try may have been granted without our knowing
+    bool stood_off = false;   ///< the store has said that somebody else has the key
     bool in_line = false;
-    bool watched = false;        ///< the latest try was sent while a watch held
+    bool watched = false;  ///< the latest try was sent while a watch held
     bool finished = false;
-    unsigned failures = 0;       ///< tries without a good answer, since the store last said who has the key
-    mutex_outcome last;          ///< what stood in the way; in the end, how the call ended
+    unsigned failures =
+        0;               ///< tries without a good answer, since the store last said who has the key
+    mutex_outcome last;  ///< what stood in the way; in the end, how the call ended
     std::weak_ptr<core::lease_state> lease;
 };
 
@@ -77,18 +83,18 @@ struct mutex::place {
 
     const std::string key;
     std::weak_ptr<place> me;
-    std::list<call_ptr> line;    ///< callers who wait, in the order in which they came
-    unsigned calls = 0;          ///< under way, those that do not wait included
-    lease_ptr current;           ///< the lease that this process holds
-    core::fence_block block;     ///< of its grant
+    std::list<call_ptr> line;  ///< callers who wait, in the order in which they came
+    unsigned calls = 0;        ///< under way, those that do not wait included
+    lease_ptr current;         ///< the lease that this process holds
+    core::fence_block block;   ///< of its grant
     unsigned hops = 0;
-    unsigned giving_back = 0;    ///< releases under way
+    unsigned giving_back = 0;  ///< releases under way
     instant aside_until{};
     core::timer alarm;
 
     enum class watch_stage : std::uint8_t { none, asked, ready, failed } watch = watch_stage::none;
     store::watch_id watch_id = 0;
-    bool woken = false;          ///< since the latest try was sent
+    bool woken = false;  ///< since the latest try was sent
 };
 
 mutex::mutex(core::environment env,
@@ -134,7 +140,8 @@ void mutex::forget_if_idle(const place_ptr& where) {
     }
 }
 
-// --- acquire ----------------------------------------------------------------------------------------------------
+// --- acquire
+// ----------------------------------------------------------------------------------------------------
 
 mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion done) {
     auto made = std::make_shared<call>(*this, std::move(key), std::move(terms), std::move(done));
@@ -218,9 +225,10 @@ void mutex::attempt(const call_ptr& which) {
     which->where->woken = false;
     which->trying = true;
     ++which->unanswered;
-    which->ticket = batcher_.submit(std::move(asked), patience, end, [this, which](const reply& heard) {
-        answered(which, heard);
-    });
+    which->ticket =
+        batcher_.submit(std::move(asked), patience, end, [this, which](const reply& heard) {
+            answered(which, heard);
+        });
     if (!which->in_line && end != instant::max()) {
         env_.time.arm(which->alarm, end + milliseconds{10});
     }
@@ -345,7 +353,8 @@ void mutex::failed(const call_ptr& which, const reply& heard) {
     if (given.took == effect::unknown) {
         which->may_hold = true;
     }
-    which->last.error = given.what == verdict::too_late ? make_error_code(errc::timed_out) : given.error;
+    which->last.error =
+        given.what == verdict::too_late ? make_error_code(errc::timed_out) : given.error;
     which->last.detail = given.detail;
     const bool worth_a_retry = given.took == effect::unknown || given.what == verdict::too_late ||
                                given.error == condition::retryable;
@@ -369,7 +378,8 @@ void mutex::retry_in(const call_ptr& which, nanoseconds pause) {
     wait_for_wake(which, pause);
 }
 
-/// Whether somebody was seen to have the key: by the call itself, or by the caller before it in the line.
+/// Whether somebody was seen to have the key: by the call itself, or by the caller before it in the
+/// line.
 bool mutex::known_held(const call& which) const {
     if (which.stood_off || !which.in_line) {
         return which.stood_off;
@@ -378,7 +388,8 @@ bool mutex::known_held(const call& which) const {
     return (where.current && where.current->held(env_.time.now())) || where.line.front()->stood_off;
 }
 
-/// When a call ends at the latest. Once it is known that somebody has the key, only the wait counts.
+/// When a call ends at the latest. Once it is known that somebody has the key, only the wait
+/// counts.
 instant mutex::limit(const call& which) const {
     return known_held(which) ? which.wait_until : std::max(which.wait_until, which.timeout_at);
 }
@@ -392,9 +403,10 @@ void mutex::arm_for_end(const call_ptr& which) {
 void mutex::end_overdue(const place_ptr& where) {
     const auto now = env_.time.now();
     std::vector<call_ptr> overdue;
-    std::copy_if(where->line.begin(), where->line.end(), std::back_inserter(overdue), [&](const auto& one) {
-        return now >= limit(*one);
-    });
+    std::copy_if(
+        where->line.begin(), where->line.end(), std::back_inserter(overdue), [&](const auto& one) {
+            return now >= limit(*one);
+        });
     for (const auto& one : overdue) {
         if (!one->finished) {
             give_up(one);
@@ -508,7 +520,8 @@ void mutex::cancel(const call_ptr& which, errc why) {
     }
 }
 
-// --- waiting ----------------------------------------------------------------------------------------------------
+// --- waiting
+// ----------------------------------------------------------------------------------------------------
 
 void mutex::start_watching(const place_ptr& where) {
     where->watch = place::watch_stage::asked;
@@ -541,7 +554,8 @@ void mutex::woken(const place_ptr& where) {
     advance(where);
 }
 
-// --- release ----------------------------------------------------------------------------------------------------
+// --- release
+// ----------------------------------------------------------------------------------------------------
 
 void mutex::release(const lease_ptr& lease, release_completion done) {
     const auto now = env_.time.now();
@@ -554,7 +568,9 @@ void mutex::release(const lease_ptr& lease, release_completion done) {
     }
     if (!lease->held(now) || !lease->end_by_release()) {
         if (!lease->released()) {
-            watchdog_.lose(lease, errc::lease_expired);  // if it has not come to that yet: no renewal leaves any more
+            watchdog_.lose(
+                lease,
+                errc::lease_expired);  // if it has not come to that yet: no renewal leaves any more
         }
         done({});
         return;
@@ -572,13 +588,14 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
     const auto next = where->line.front();
     const auto now = env_.time.now();
     const bool same_attachment = next->terms.lease.attached == lease->terms.attached;
-    if (!same_attachment || next->terms.mark || !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
-                                                .hops = where->hops,
-                                                .leaver_fence = lease->fence(),
-                                                .block = where->block,
-                                                .remaining = lease->deadline() - now,
-                                                .next_ttl = next->terms.lease.ttl,
-                                                .next_floor = next->terms.fence_floor})) {
+    if (!same_attachment || next->terms.mark ||
+        !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
+                            .hops = where->hops,
+                            .leaver_fence = lease->fence(),
+                            .block = where->block,
+                            .remaining = lease->deadline() - now,
+                            .next_ttl = next->terms.lease.ttl,
+                            .next_floor = next->terms.fence_floor})) {
         return false;
     }
     const auto deadline = lease->deadline();
@@ -613,43 +630,53 @@ void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_co
     const auto deadline = lease->deadline();
     const auto sent_at = env_.time.now();
     const auto patience = std::max<nanoseconds>(lease->terms.ttl / 6, milliseconds{50});
-    batcher_.submit(
-        std::move(asked),
-        patience,
-        std::max(deadline, sent_at + patience),
-        [this, where, lease, done = std::make_shared<release_completion>(std::move(done)), first = true](
-            const reply& heard) mutable {
-            if (!std::exchange(first, false)) {
-                return;  // the answer that was given up; the undo has taken over
-            }
-            --where->giving_back;
-            const auto& given = heard.given;
-            release_reply told;
-            if (given.took == effect::yes) {
-                told.released = given.what == verdict::released;
-                if (given.waiters) {
-                    where->aside_until = env_.time.now() + stand_aside;
-                }
-            } else {
-                told.error = given.error;
-                told.detail = given.detail;
-                undo_.settle({.key = lease->key(),
-                              .holder = lease->holder,
-                              .ttl = lease->terms.ttl,
-                              .last_sent = heard.sent,
-                              .not_after = std::nullopt,
-                              .answered = true});
-            }
-            (*done)(std::move(told));
-            advance(where);
-        });
+    batcher_.submit(std::move(asked),
+                    patience,
+                    std::max(deadline, sent_at + patience),
+                    [this,
+                     where,
+                     lease,
+                     done = std::make_shared<release_completion>(std::move(done)),
+                     first = true](const reply& heard) mutable {
+                        if (!std::exchange(first, false)) {
+                            return;  // the answer that was given up; the undo has taken over
+                        }
+                        --where->giving_back;
+                        const auto& given = heard.given;
+                        release_reply told;
+                        if (given.took == effect::yes) {
+                            told.released = given.what == verdict::released;
+                            if (given.waiters) {
+                                where->aside_until = env_.time.now() + stand_aside;
+                            }
+                        } else {
+                            told.error = given.error;
+                            told.detail = given.detail;
+                            undo_.settle({.key = lease->key(),
+                                          .holder = lease->holder,
+                                          .ttl = lease->terms.ttl,
+                                          .last_sent = heard.sent,
+                                          .not_after = std::nullopt,
+                                          .answered = true});
+                        }
+                        (*done)(std::move(told));
+                        advance(where);
+                    });
 }
 
-// --- release with a result ----------------------------------------------------------------------------------------
+// --- release with a result
+// ----------------------------------------------------------------------------------------
 
 struct mutex::farewell {
-    farewell(mutex& mine, place_ptr from, lease_ptr ended, core::result_to_keep left, release_completion told)
-        : where(std::move(from)), lease(std::move(ended)), done(std::move(told)), alarm([this, &mine] {
+    farewell(mutex& mine,
+             place_ptr from,
+             lease_ptr ended,
+             core::result_to_keep left,
+             release_completion told)
+        : where(std::move(from)),
+          lease(std::move(ended)),
+          done(std::move(told)),
+          alarm([this, &mine] {
               if (const auto self = me.lock()) {
                   mine.send_farewell(self);
               }
@@ -693,11 +720,13 @@ void mutex::release(const lease_ptr& lease, core::result_to_keep result, release
 void mutex::send_farewell(const std::shared_ptr<farewell>& which) {
     const auto patience = std::max<nanoseconds>(which->lease->terms.ttl / 6, milliseconds{50});
     const auto until = std::max(which->lease->deadline(), env_.time.now() + patience);
-    batcher_.submit(which->asked, patience, until, [this, which, first = true](const reply& heard) mutable {
-        if (std::exchange(first, false)) {  // the next try learns what became of one that was given up
-            farewell_answered(which, heard);
-        }
-    });
+    batcher_.submit(
+        which->asked, patience, until, [this, which, first = true](const reply& heard) mutable {
+            if (std::exchange(first,
+                              false)) {  // the next try learns what became of one that was given up
+                farewell_answered(which, heard);
+            }
+        });
 }
 
 void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const reply& heard) {
@@ -706,7 +735,8 @@ void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const repl
     release_reply told;
     if (given.took == effect::yes) {
         // An earlier try may have been executed without our hearing of it.
-        const bool kept_before = given.what == verdict::not_held && given.result && !given.result->is_mark &&
+        const bool kept_before = given.what == verdict::not_held && given.result &&
+                                 !given.result->is_mark &&
                                  given.result->fence == which->lease->fence() &&
                                  given.result->value == which->asked.result->value;
         told.released = given.what == verdict::finished || kept_before;
@@ -714,7 +744,8 @@ void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const repl
             which->where->aside_until = env_.time.now() + stand_aside;
         }
     } else {
-        const bool worth_a_retry = given.took == effect::unknown || given.error == condition::retryable;
+        const bool worth_a_retry =
+            given.took == effect::unknown || given.error == condition::retryable;
         if (worth_a_retry && !closed_ && env_.time.now() < which->lease->deadline()) {
             env_.time.arm(which->alarm, env_.time.now() + retry_first);
             return;
@@ -773,7 +804,8 @@ void mutex::close() {
     }
 }
 
-// --- the store's clock --------------------------------------------------------------------------------------------
+// --- the store's clock
+// --------------------------------------------------------------------------------------------
 
 void mutex::learn_clock(const reply& heard) {
     if (heard.given.took == effect::yes) {

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The mutex: one holder per key, with or without waiting. Policy over acquire, watch and release; renewing is the
-// watchdog's.
+// The mutex: one holder per key, with or without waiting. Policy over acquire, watch and release;
+// renewing is the watchdog's.
 //
-// Of one process, one caller per key goes to the store; the others stand in a local line and are handed the lease.
-// Waiting is registered before the check that finds the key held, and a timer stands behind every wait, so a lost
-// wake-up costs time and nothing else.
+// Of one process, one caller per key goes to the store; the others stand in a local line and are
+// handed the lease. Waiting is registered before the check that finds the key held, and a timer
+// stands behind every wait, so a lost wake-up costs time and nothing else.
 //
 // Thread safety: none; it lives on the executor.
+
+#include "core/batcher.hpp"
+#include "core/environment.hpp"
+#include "core/hand_on.hpp"
+#include "core/lease_state.hpp"
+#include "core/undo.hpp"
+#include "core/watchdog.hpp"
+#include "store/store.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -19,14 +27,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/batcher.hpp"
-#include "core/environment.hpp"
-#include "core/hand_on.hpp"
-#include "core/lease_state.hpp"
-#include "core/undo.hpp"
-#include "core/watchdog.hpp"
-#include "store/store.hpp"
-
 namespace dibs::recipes {
 
 using lease_ptr = std::shared_ptr<core::lease_state>;
@@ -36,20 +36,22 @@ struct mutex_terms {
     core::nanoseconds wait{};     ///< zero: one try
     core::nanoseconds timeout{};  ///< until a call without any definite answer is an error
     core::fence_number fence_floor = 0;
-    std::optional<core::result_to_keep> mark;  ///< written with the grant; such a lease is never handed on
+    std::optional<core::result_to_keep>
+        mark;  ///< written with the grant; such a lease is never handed on
 };
 
 /// How an acquire ended. Without a lease and without an error somebody else has the key.
 struct mutex_outcome {
     lease_ptr lease;
     std::error_code error;
-    std::string detail;                       ///< the store's words
-    std::vector<core::holder_info> holders;   ///< who has it
-    std::string blocked_reason;               ///< an operator's hold is in force
+    std::string detail;                      ///< the store's words
+    std::vector<core::holder_info> holders;  ///< who has it
+    std::string blocked_reason;              ///< an operator's hold is in force
     bool blocked = false;
-    bool done = false;                        ///< a fresh result is there
+    bool done = false;  ///< a fresh result is there
     core::microseconds retry_after{};
-    std::optional<core::kept_result> result;  ///< as the last answer found it: before a mark of this call replaced it
+    std::optional<core::kept_result>
+        result;  ///< as the last answer found it: before a mark of this call replaced it
 };
 
 struct release_reply {
@@ -84,14 +86,15 @@ class mutex {
     /// Requires: key and terms were checked. `done` is called once, never inside this call.
     call_ptr acquire(std::string key, mutex_terms terms, completion done);
 
-    /// Ends a call with errc::cancelled (or `why`); does nothing when it is over. A grant that comes later is undone.
+    /// Ends a call with errc::cancelled (or `why`); does nothing when it is over. A grant that
+    /// comes later is undone.
     void cancel(const call_ptr& which, errc why = errc::cancelled);
 
     /// Gives a lease back, to the next caller of this process or to the store.
     void release(const lease_ptr& lease, release_completion done);
 
-    /// Gives a lease back to the store and leaves a result in the same step. Tried again while the lease lasts when the
-    /// store gives no good answer; `released` tells that the result is kept.
+    /// Gives a lease back to the store and leaves a result in the same step. Tried again while the
+    /// lease lasts when the store gives no good answer; `released` tells that the result is kept.
     void release(const lease_ptr& lease, core::result_to_keep result, release_completion done);
 
     /// The watchdog found that a lease is lost.
@@ -100,7 +103,8 @@ class mutex {
     /// Begins to guard a lease that came by adoption, by a request sent at `sent`.
     void adopted(const lease_ptr& lease, core::instant sent);
 
-    /// Ends a lease here without ending it in the store: another process has it from now on. False: it was not held.
+    /// Ends a lease here without ending it in the store: another process has it from now on. False:
+    /// it was not held.
     [[nodiscard]] bool give_away(const lease_ptr& lease);
 
     /// Cancels every call.

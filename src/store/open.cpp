@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/open.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "core/key.hpp"
 #include "store/memory/memory_store.hpp"
+
+#include <algorithm>
+#include <utility>
 #ifdef DIBS_WITH_SQLITE
 #include "store/sqlite/sqlite_store.hpp"
 #endif
@@ -36,12 +36,15 @@ opened open_sqlite(url where, core::environment env, open_context context, std::
     options.who = std::move(context.who);
     for (const auto& [name, value] : where.options) {
         if (name != "synchronous") {
-            return fault(errc::invalid_url, text, "unknown option " + name + "; there is: synchronous");
+            return fault(
+                errc::invalid_url, text, "unknown option " + name + "; there is: synchronous");
         }
         if (value == "full") {
             options.sync = sqlite_options::durability::full;
         } else if (value != "normal") {
-            return fault(errc::invalid_url, text, "synchronous is normal or full, not " + core::printable(value));
+            return fault(errc::invalid_url,
+                         text,
+                         "synchronous is normal or full, not " + core::printable(value));
         }
     }
     // sqlite:///path is the same as sqlite:/path.
@@ -76,7 +79,8 @@ opened open(std::string_view text, core::environment env, open_context context) 
 #endif
     return fault(errc::invalid_url,
                  text,
-                 "no store of this build has the scheme " + where->scheme + ":; there are sqlite: and memory:");
+                 "no store of this build has the scheme " + where->scheme +
+                     ":; there are sqlite: and memory:");
 }
 
 std::string shown_url(std::string_view url) {

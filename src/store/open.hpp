@@ -2,20 +2,20 @@
 #pragma once
 // From a URL to a store.
 
+#include "core/environment.hpp"
+#include "store/store.hpp"
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
 
-#include "core/environment.hpp"
-#include "store/store.hpp"
-
 namespace dibs::store {
 
 struct open_context {
-    core::party who;                           ///< told to those who find a key held
-    std::function<core::store_now()> clock;    ///< of this host, for stores without a server
+    core::party who;                         ///< told to those who find a key held
+    std::function<core::store_now()> clock;  ///< of this host, for stores without a server
 };
 
 struct opened {

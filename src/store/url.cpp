@@ -57,7 +57,9 @@ std::optional<url> parse_url(std::string_view text, std::string& fault) {
     const auto mark = std::min(after.find('?'), after.size());
     const auto rest = decoded(after.substr(0, mark));
     if (!rest) {
-        fault = "a % in it is not followed by two hexadecimal digits other than 00 (write %25 for a plain %)";
+        fault =
+            "a % in it is not followed by two hexadecimal digits other than 00 (write %25 for a "
+            "plain %)";
         return std::nullopt;
     }
     parsed.rest = *rest;
@@ -67,8 +69,8 @@ std::optional<url> parse_url(std::string_view text, std::string& fault) {
         const auto option = options.substr(0, end);
         const auto equals = option.find('=');
         const auto name = decoded(option.substr(0, equals));
-        const auto value =
-            equals == std::string_view::npos ? std::optional<std::string>{""} : decoded(option.substr(equals + 1));
+        const auto value = equals == std::string_view::npos ? std::optional<std::string>{""}
+                                                            : decoded(option.substr(equals + 1));
         if (!name || name->empty() || !value) {
             fault = "an option in it is not of the form name=value";
             return std::nullopt;

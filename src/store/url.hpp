@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The outer form of a store's URL: scheme, the part that the store understands, and options. Servers' URLs with user,
-// password and hosts are taken apart by their stores.
+// The outer form of a store's URL: scheme, the part that the store understands, and options.
+// Servers' URLs with user, password and hosts are taken apart by their stores.
 
 #include <map>
 #include <optional>
@@ -11,8 +11,8 @@
 namespace dibs::store {
 
 struct url {
-    std::string scheme;                          ///< lower case, without the colon
-    std::string rest;                            ///< between scheme and question mark, percent-decoded
+    std::string scheme;  ///< lower case, without the colon
+    std::string rest;    ///< between scheme and question mark, percent-decoded
     std::map<std::string, std::string> options;  ///< percent-decoded
 };
 

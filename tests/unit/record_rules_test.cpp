@@ -185,7 +185,8 @@ TEST_F(RecordRules, ARecordIsPurgeableWhenNothingIsLeftInIt) {
 }
 
 TEST_F(RecordRules, ABlockNeverReachesTheFencesOfARecordThatWasPurged) {
-    // Fences of one caller after another, handed on inside a block, are all in use: the next grant exceeds the last.
+    // Fences of one caller after another, handed on inside a block, are all in use: the next grant
+    // exceeds the last.
     auto asked = acquire_of("k", holder_of(1));
     asked.fences = 64;
     const auto last = apply_verb(asked).reply.fences.last;

@@ -394,8 +394,8 @@ core::record_info describe(const std::string& key,
 }
 
 namespace {
-/// A block of fences reaches back from the clock, by a microsecond each. It must not reach those of a record that was
-/// forgotten.
+/// A block of fences reaches back from the clock, by a microsecond each. It must not reach those of
+/// a record that was forgotten.
 constexpr microseconds purge_margin = std::chrono::seconds{1};
 }  // namespace
 
@@ -408,8 +408,7 @@ bool purgeable(const core::record& record, core::store_now now) noexcept {
         std::any_of(record.grants.begin(), record.grants.end(), [&](const grant& one) {
             return !one.dead && now.lease < later(one.expires, trace_kept);
         });
-    return !kept && !traced && !blocked(record, now) &&
-           clock > purge_margin.count() &&
+    return !kept && !traced && !blocked(record, now) && clock > purge_margin.count() &&
            record.fence < static_cast<core::fence_number>(clock - purge_margin.count());
 }
 
