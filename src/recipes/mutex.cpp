@@ -67,6 +67,7 @@ class mutex::call {
     bool in_line = false;
     bool watched = false;  ///< the latest try was sent while a watch held
     bool finished = false;
+    std::list<call_ptr>::iterator listed;  ///< in mutex::calls_, until finished
     unsigned failures =
         0;               ///< tries without a good answer, since the store last said who has the key
     mutex_outcome last;  ///< what stood in the way; in the end, how the call ended
@@ -157,11 +158,7 @@ mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion do
     made->timeout_at = now + agreed.timeout;
     made->where = place_of(made->key);
     ++made->where->calls;
-    if (calls_.size() >= tidy_calls_at_) {
-        calls_.remove_if([](const auto& weak) { return weak.expired(); });
-        tidy_calls_at_ = std::max<std::size_t>(64, 2 * calls_.size());
-    }
-    calls_.push_back(made);
+    made->listed = calls_.insert(calls_.end(), made);
     if (made->waits()) {
         made->in_line = true;
         made->where->line.push_back(made);
@@ -467,6 +464,7 @@ void mutex::give_up(const call_ptr& which) {
 
 void mutex::finish(const call_ptr& which, mutex_outcome outcome) {
     which->finished = true;
+    calls_.erase(which->listed);
     env_.time.disarm(which->alarm);
     if (which->trying && batcher_.cancel(which->ticket)) {
         --which->unanswered;
@@ -796,11 +794,9 @@ bool mutex::give_away(const lease_ptr& lease) {
 
 void mutex::close() {
     closed_ = true;
-    const auto open = std::exchange(calls_, {});
-    for (const auto& weak : open) {
-        if (const auto which = weak.lock()) {
-            cancel(which, errc::closed);
-        }
+    while (!calls_.empty()) {
+        const auto which = calls_.front();
+        cancel(which, errc::closed);
     }
 }
 

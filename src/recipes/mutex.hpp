@@ -155,9 +155,8 @@ class mutex {
     core::watchdog& watchdog_;
     core::undo& undo_;
     std::unordered_map<std::string, place_ptr> places_;
-    std::list<std::weak_ptr<call>> calls_;
+    std::list<call_ptr> calls_;  ///< under way; nobody else need keep them
     std::list<std::shared_ptr<farewell>> farewells_;
-    std::size_t tidy_calls_at_ = 64;
     mutex_counters counters_;
     std::uint64_t random_ = 0;
     bool closed_ = false;
