@@ -62,6 +62,7 @@ constexpr std::array commands{
                   break_syntax,
                   break_command},
     command_entry{"doctor", "", "is anything wrong with the store?", doctor_syntax, doctor_command},
+    command_entry{"bench", "", "how fast this store is here", bench_syntax, bench_command},
     command_entry{"config",
                   "show",
                   "which settings are in force, and why",

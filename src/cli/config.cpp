@@ -37,7 +37,8 @@ const command_syntax syntax{
     .notes =
         "Of ./dibs.toml, $XDG_CONFIG_HOME/dibs/config.toml (or ~/.config/dibs/config.toml) and "
         "/etc/dibs/config.toml\n"
-        "the first one that is there counts, alone. Unknown keys in it are errors.\n"
+        "the first one that is there counts, alone. Its keys are store, ttl, grace and held_code.\n"
+        "A text or a duration is in quotes: ttl = \"1m\". Unknown keys are errors.\n"
         "\n"
         "exit status: 0; 64 usage; 78 the file or a variable is wrong.",
     .examples = "  dibs config show\n  dibs config show --json",

@@ -293,7 +293,8 @@ int duplicate_jobs(const std::string* chosen_store) {
     const temporary_folder folder;
     const std::string store =
         chosen_store != nullptr ? *chosen_store : "sqlite:" + folder.path() + "/locks.db";
-    deliver("Three containers, the same nightly job (" + std::to_string(length_of_work.count()) +
+    deliver("Three processes, as if in three containers, and the same nightly job (" +
+            std::to_string(length_of_work.count()) +
             " ms of work, then an e-mail to the customers).\n\nwithout a lock:\n");
     (void)play(folder.path() + "/outbox-without", nullptr);
     deliver("\nwith dibs:\n");

@@ -34,6 +34,8 @@ const command_syntax syntax{
     .first_operand = "key",
     .notes =
         "A second hold replaces the first. Holds survive restarts and reboots.\n"
+        "A slot of dibs once is a key of its own, JOB@SLOT; a hold on JOB does not reach it.\n"
+        "dibs once --dry-run tells the slot.\n"
         "\n"
         "exit status: 0 done; 64 usage; 69 store not reachable; 78 configuration.",
     .examples =

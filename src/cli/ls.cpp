@@ -34,6 +34,9 @@ const command_syntax syntax{
     .summary = "Lists the keys that begin with PREFIX: who holds them, and how many wait.",
     .options = options,
     .operands_max = 1,
+    .notes =
+        "exit status: 0, also when nothing is held; 64 usage; 69 store not reachable; 78 "
+        "configuration.",
     .examples = "  dibs ls\n  dibs ls invoice: --json",
 };
 

@@ -102,7 +102,8 @@ constexpr std::string_view rest = R"(.SH EXIT STATUS
 Done. Of \fBrun\fR: the command's own status.
 .TP
 .B 1
-Told by \fBcheck\fR, \fBdoctor\fR and the demos: not as it should be.
+Told by \fBcheck\fR, \fBdoctor\fR and the demos: not as it should be. Of \fBbreak\fR: the answer was no.
+Of \fBonce\fR: see there.
 .TP
 .B 64
 Wrong usage.
@@ -113,11 +114,14 @@ The store cannot be reached, or grants nothing now.
 .B 70
 A fault of dibs itself.
 .TP
+.B 71
+The system has no process, descriptor or memory left for it.
+.TP
 .B 74
 What was to be told could not be written.
 .TP
 .B 75
-Somebody else holds the key, it is on hold, or the wait is over.
+Somebody else holds the key, it is on hold, or the wait is over. Of \fBbreak\fR: the fence has moved on.
 .TP
 .B 78
 Wrong configuration.
@@ -139,11 +143,22 @@ The store, unless \fB\-\-store\fR names one.
 The handle for \fBrenew\fR and \fBrelease\fR.
 .TP
 .BR DIBS_KEY ", " DIBS_FENCE ", " DIBS_TTL_MS ", " DIBS_DEADLINE_BOOTTIME_NS ", " DIBS_RUN_ID
-Set for the command of \fBrun\fR.
+Set for the command of \fBrun\fR, \fBonce\fR and \fBelect\fR.
+.TP
+.BR DIBS_JOB ", " DIBS_SLOT ", " DIBS_ATTEMPT ", " DIBS_IDEMPOTENCY_KEY
+Set for the command of \fBonce\fR, too.
+.TP
+.B DIBS_TERM
+Set for the command of \fBelect\fR, too.
 .SH FILES
 .TP
 .IR ./dibs.toml ", " ~/.config/dibs/config.toml ", " /etc/dibs/config.toml
-Settings. The first one that is there counts, alone; \fBdibs config show\fR tells which.
+Settings: store, ttl, grace and held_code. The first one that is there counts, alone; \fBdibs config show\fR tells
+which.
+.TP
+.IR /var/lib/dibs/locks.db ", " $XDG_STATE_HOME/dibs/locks.db
+The store of root, and of anybody else (\fI~/.local/state/dibs/locks.db\fR without the variable), unless another one is
+named.
 )";
 
 std::string page() {

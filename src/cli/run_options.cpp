@@ -24,7 +24,8 @@ constexpr std::array options{
     option{"wait",
            'w',
            "DURATION",
-           "wait this long for the key; `forever` is allowed (default: one try)"},
+           "wait this long for the key; `forever` is allowed\n(default: one try; dibs elect: "
+           "forever)"},
     option{"ttl",
            0,
            "DURATION",
@@ -50,10 +51,10 @@ constexpr std::array options{
 constexpr std::string_view notes =
     "exit status: the command's own, 128+N when signal N killed it; 64 usage; 69 store not "
     "reachable;\n"
-    "71 no process or descriptor to be had; 75 held or wait over; 78 configuration; 79 lease lost "
-    "and the command stopped; 124 "
-    "--max-runtime;\n"
-    "126 cannot be executed; 127 not found.\n"
+    "71 no process, descriptor or memory to be had; 75 held, on hold, or wait over; 78 "
+    "configuration;\n"
+    "79 lease lost and the command stopped; 124 --max-runtime; 126 cannot be executed; 127 not "
+    "found.\n"
     "\n"
     "The command runs without a shell, in a process group of its own, and finds DIBS_KEY, "
     "DIBS_FENCE,\n"

@@ -177,7 +177,10 @@ const command_syntax& runs_syntax() {
         .notes =
             "\"never ended\": its host crashed or lost the lease. It runs again when a host fires "
             "or waits for\n"
-            "the slot, unless --at-most-once was asked for.",
+            "the slot, unless --at-most-once was asked for. What dibs run did is not kept.\n"
+            "\n"
+            "exit status: 0, also when nothing is known of JOB; 64 usage; 69 store not reachable; "
+            "78 configuration.",
         .examples = "  dibs runs nightly-report\n  dibs runs nightly-report --json",
     };
     return syntax;
