@@ -91,14 +91,6 @@ std::string to_json(const status_report& report) {
     return dump(shown, 2);
 }
 
-std::string to_json(const std::vector<dibs::record>& records) {
-    auto shown = json::array();
-    for (const auto& record : records) {
-        shown.push_back(fields_of(record));
-    }
-    return dump(shown, 2);
-}
-
 std::string to_json(const std::vector<std::pair<std::string, std::string>>& fields) {
     auto shown = json::object();
     for (const auto& [name, value] : fields) {

@@ -17,7 +17,6 @@ namespace dibs::cli {
 struct status_report;
 
 [[nodiscard]] std::string to_json(const status_report& report);
-[[nodiscard]] std::string to_json(const std::vector<dibs::record>& records);
 /// An object of texts, in this order.
 [[nodiscard]] std::string to_json(const std::vector<std::pair<std::string, std::string>>& fields);
 

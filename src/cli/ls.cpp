@@ -7,6 +7,7 @@
 #include "cli/option_table.hpp"
 #include "cli/speech.hpp"
 #include "cli/store_access.hpp"
+#include "client/attempt.hpp"
 #include "core/key.hpp"
 
 #include <dibs/dibs.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace dibs::cli {
@@ -40,7 +42,7 @@ const command_syntax syntax{
     .examples = "  dibs ls\n  dibs ls invoice: --json",
 };
 
-using row = std::vector<std::string>;
+using row = std::array<std::string, 8>;
 
 void add_rows(std::vector<row>& table, const dibs::record& record) {
     const auto key = core::printable(record.key, 60);
@@ -55,8 +57,8 @@ void add_rows(std::vector<row>& table, const dibs::record& record) {
                          waiters,
                          core::printable(who.command, 60)});
     }
-    if (record.holders.empty()) {
-        const bool on_hold = record.blocked_for.count() > 0;
+    const bool on_hold = record.blocked_for.count() > 0;
+    if (record.holders.empty() || on_hold) {
         table.push_back({key,
                          on_hold ? "(on hold)" : "-",
                          "-",
@@ -69,21 +71,26 @@ void add_rows(std::vector<row>& table, const dibs::record& record) {
 }
 
 std::string as_text(const std::vector<row>& table) {
-    std::vector<std::size_t> widths(table.front().size());
-    for (const auto& line : table) {
+    const row title{"KEY", "HOLDER", "USER", "HELD FOR", "LEFT", "FENCE", "WAITERS", "COMMAND"};
+    std::array<std::size_t, std::tuple_size_v<row>> widths{};
+    const auto widen = [&](const row& line) {
         for (std::size_t column = 0; column < line.size(); ++column) {
             widths[column] = std::max(widths[column], line[column].size());
         }
-    }
+    };
     std::string text;
-    for (const auto& line : table) {
-        std::string shown;
+    const auto add = [&](const row& line) {
         for (std::size_t column = 0; column < line.size(); ++column) {
-            shown += line[column] + std::string(widths[column] - line[column].size() + 2, ' ');
+            text += line[column];
+            text.append(widths[column] - line[column].size() + 2, ' ');
         }
-        shown.erase(shown.find_last_not_of(' ') + 1);
-        text += shown + "\n";
-    }
+        text.erase(text.find_last_not_of(' ') + 1);
+        text += '\n';
+    };
+    widen(title);
+    std::for_each(table.begin(), table.end(), widen);
+    add(title);
+    std::for_each(table.begin(), table.end(), add);
     return text;
 }
 
@@ -107,23 +114,28 @@ int ls_command(const global_options& global, words given) {
         const auto store =
             settle_store(flag, find_settings(real_surroundings()), found.has("quiet"));
         auto through = open_client(store, "dibs ls");
-        std::vector<dibs::record> records;
-        try {
-            records = through.list(found.operands.empty() ? std::string{} : found.operands.front());
-        } catch (const std::system_error& error) {
-            throw failure(status_of(error.code()), error.what());
-        }
-        if (!found.has("all")) {
-            std::erase_if(records, is_idle);
-        }
-        if (found.has("json")) {
-            text = to_json(records) + "\n";
-        } else if (!records.empty()) {
-            std::vector<row> table{
-                {"KEY", "HOLDER", "USER", "HELD FOR", "LEFT", "FENCE", "WAITERS", "COMMAND"}};
-            for (const auto& record : records) {
+        const bool json = found.has("json");
+        std::vector<row> table;
+        std::string objects;
+        const auto take = [&](const dibs::record& record) {
+            if (!found.has("all") && is_idle(record)) {
+                return;
+            }
+            if (json) {
+                objects += (objects.empty() ? "" : ",\n") + record_json(record, {});
+            } else {
                 add_rows(table, record);
             }
+        };
+        std::error_code error;
+        std::string message;
+        const auto prefix = found.operands.empty() ? std::string{} : found.operands.front();
+        if (!detail::for_each_record(through, prefix, take, error, message)) {
+            throw failure(status_of(error), message);
+        }
+        if (json) {
+            text = objects.empty() ? "[]\n" : "[\n" + objects + "\n]\n";
+        } else if (!table.empty()) {
             text = as_text(table);
         }
     }

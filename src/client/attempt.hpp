@@ -44,6 +44,14 @@ struct attempt {
 /// and must not call the client.
 void on_deadline(lease& of, std::function<void(std::int64_t boottime_ns)> told) noexcept;
 
+/// As client::list, but hands each record on as its page is read: a long listing needs no memory
+/// for all of it. False: `error` and `message` say why it ended early.
+[[nodiscard]] bool for_each_record(client& of,
+                                   std::string_view prefix,
+                                   const std::function<void(record&&)>& take,
+                                   std::error_code& error,
+                                   std::string& message);
+
 /// The throwing constructor's text without the exception.
 [[nodiscard]] std::optional<client> open_client(std::string_view url,
                                                 client_options options,

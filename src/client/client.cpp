@@ -257,14 +257,14 @@ core::page one_page(detail::client_core& core,
     return page;
 }
 
-std::vector<record> all_records(const std::shared_ptr<detail::client_core>& core,
-                                std::string_view prefix,
-                                std::error_code& error,
-                                std::string& message) {
-    std::vector<record> all;
+bool each_record(const std::shared_ptr<detail::client_core>& core,
+                 std::string_view prefix,
+                 const std::function<void(record&&)>& take,
+                 std::error_code& error,
+                 std::string& message) {
     if (!core) {
         error = errc::closed;
-        return all;
+        return false;
     }
     std::string after;
     for (bool more = true; more;) {
@@ -272,20 +272,38 @@ std::vector<record> all_records(const std::shared_ptr<detail::client_core>& core
         if (page.error) {
             error = page.error;
             message = "listing (store " + core->store().location() + "): " + page.detail;
-            return {};
+            return false;
         }
         more = page.more && !page.records.empty();
-        for (auto& one : page.records) {
-            all.push_back(detail::shown(std::move(one)));
-        }
         if (more) {
-            after = all.back().key;
+            after = page.records.back().key;
+        }
+        for (auto& one : page.records) {
+            take(detail::shown(std::move(one)));
         }
     }
-    return all;
+    return true;
+}
+
+std::vector<record> all_records(const std::shared_ptr<detail::client_core>& core,
+                                std::string_view prefix,
+                                std::error_code& error,
+                                std::string& message) {
+    std::vector<record> all;
+    const auto keep = [&all](record&& one) { all.push_back(std::move(one)); };
+    return each_record(core, prefix, keep, error, message) ? all : std::vector<record>{};
 }
 
 }  // namespace
+
+bool detail::for_each_record(client& of,
+                             std::string_view prefix,
+                             const std::function<void(record&&)>& take,
+                             std::error_code& error,
+                             std::string& message) {
+    error.clear();
+    return each_record(lease_access::core(of), prefix, take, error, message);
+}
 
 std::vector<record> client::list(std::string_view prefix, std::error_code& error) noexcept {
     error.clear();
