@@ -81,6 +81,7 @@ constexpr std::array once_table{
            "",
            "for ExecCondition= of systemd: 0 it would run, 1 it would\nnot, 255 trouble"},
     option{"status-file", 0, "FILE", "write what happened there, as JSON"},
+    option{"status-fd", 0, "N", "the same, to a descriptor that the caller has opened"},
     option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
     option{"verbose", 'v', "", "tell what happens, also that there is nothing to do"},
     option{"quiet", 'q', "", "tell nothing but errors"},
@@ -540,8 +541,8 @@ int once_checked(const global_options& global, const arguments& found) {
     auto checked = check_options(found, file);
     if (!checked.run.status_file.empty()) {
         if (const auto fault = fault_of_report_path(checked.run.status_file); !fault.empty()) {
-            throw usage_error("--status-file " + core::printable(checked.run.status_file) + ": " +
-                              fault);
+            throw usage_error("--status-file or --status-fd: " +
+                              core::printable(checked.run.status_file) + ": " + fault);
         }
     }
     const auto* flag = checked.run.store != nullptr ? checked.run.store : global.store;

@@ -250,8 +250,8 @@ int run_checked(const global_options& global, const arguments& found, bool leads
     }
     if (!options.status_file.empty()) {
         if (const auto fault = fault_of_report_path(options.status_file); !fault.empty()) {
-            throw usage_error("--status-file " + core::printable(options.status_file) + ": " +
-                              fault);
+            throw usage_error("--status-file or --status-fd: " +
+                              core::printable(options.status_file) + ": " + fault);
         }
     }
     const auto* flag = options.store != nullptr ? options.store : global.store;
@@ -263,7 +263,7 @@ int run_checked(const global_options& global, const arguments& found, bool leads
 }
 
 /// For settings that were refused before there was a session to tell of.
-void report_refusal(const arguments& found, const failure& fault) {
+void report_refusal(const std::string& path, const arguments& found, const failure& fault) {
     status_report report;
     report.outcome = "invalid";
     report.status = fault.status();
@@ -273,7 +273,7 @@ void report_refusal(const arguments& found, const failure& fault) {
     report.started = std::chrono::system_clock::now();
     report.ended = report.started;
     report.message = fault.what();
-    (void)write_report(*found.value("status-file"), report);
+    (void)write_report(path, report);
 }
 
 int run_by_syntax(const command_syntax& syntax,
@@ -286,11 +286,12 @@ int run_by_syntax(const command_syntax& syntax,
         deliver(text);
         return exit_status::ok;
     }
+    const auto report = report_path(found);
     try {
         return run_checked(global, found, leads);
     } catch (const failure& fault) {
-        if (found.has("status-file") && !found.value("status-file")->empty()) {
-            report_refusal(found, fault);
+        if (!report.empty()) {
+            report_refusal(report, found, fault);
         }
         throw;
     }

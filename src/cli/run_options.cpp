@@ -41,6 +41,7 @@ constexpr std::array options{
     option{"no-renew", 0, "", "let the lease end after one ttl; the command is stopped before"},
     option{"held-code", 'E', "N", "exit with N instead of 75 when somebody else holds the key"},
     option{"status-file", 0, "FILE", "write what happened there, as JSON"},
+    option{"status-fd", 0, "N", "the same, to a descriptor that the caller has opened"},
     option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
     option{"key", 0, "KEY", "the key, when it begins with a dash"},
     option{"verbose", 'v', "", "tell what happens, also that the key is held"},
@@ -216,16 +217,32 @@ run_options check_run_options(const arguments& given, const file_settings& file)
     } else if (file.held_code) {
         checked.held_code = *file.held_code;
     }
-    if (const auto* path = given.value("status-file")) {
-        if (path->empty()) {
-            throw usage_error("--status-file is empty");
-        }
-        checked.status_file = *path;
-    }
+    checked.status_file = report_path(given);
     checked.store = given.value("store");
     checked.verbose = given.has("verbose");
     checked.quiet = given.has("quiet") && !checked.verbose;
     return checked;
+}
+
+std::string report_path(const arguments& given) {
+    const auto* path = given.value("status-file");
+    const auto* descriptor = given.value("status-fd");
+    if (path != nullptr && descriptor != nullptr) {
+        throw usage_error("--status-file and --status-fd contradict each other");
+    }
+    if (path != nullptr && path->empty()) {
+        throw usage_error("--status-file is empty");
+    }
+    if (descriptor == nullptr) {
+        return path != nullptr ? *path : std::string{};
+    }
+    const bool digits = !descriptor->empty() && descriptor->size() <= 7 &&
+                        descriptor->find_first_not_of("0123456789") == std::string::npos;
+    if (!digits) {
+        throw usage_error("--status-fd " + core::printable(*descriptor) +
+                          ": must be the number of an open descriptor");
+    }
+    return "/dev/fd/" + std::to_string(std::stoi(*descriptor));
 }
 
 }  // namespace dibs::cli

@@ -40,4 +40,7 @@ struct run_options {
 /// file.
 [[nodiscard]] run_options check_run_options(const arguments& given, const file_settings& file);
 
+/// Where --status-file or --status-fd wants the report; empty: nowhere. Errors: usage_error.
+[[nodiscard]] std::string report_path(const arguments& given);
+
 }  // namespace dibs::cli

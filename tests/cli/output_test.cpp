@@ -82,6 +82,21 @@ TEST(StatusFile, GoesIntoAPipeThatSomebodyReads) {
     EXPECT_TRUE(std::filesystem::is_fifo(here.file("pipe")));
 }
 
+TEST(StatusFile, MayBeADescriptor) {
+    const folder here;
+    const auto told = shell(here, "\"$DIBS\" run --status-fd 3 k sh -c 'exit 5' 3>told; cat told");
+    EXPECT_NE(told.out.find("\"status\": 5"), std::string::npos) << told.out << told.err;
+    for (const char* number : {"", "-1", "x", "3x", "987654321", "9"}) {
+        const auto refused = run_dibs(here, {"run", "--status-fd", number, "k", "touch", "ran"});
+        EXPECT_EQ(refused.status, 64) << number;
+        EXPECT_NE(refused.err.find("--status-fd"), std::string::npos) << refused.err;
+    }
+    const auto both = run_dibs(
+        here, {"run", "--status-fd", "1", "--status-file", here.file("f"), "k", "touch", "ran"});
+    EXPECT_EQ(both.status, 64);
+    EXPECT_FALSE(std::filesystem::exists(here.file("ran")));
+}
+
 TEST(StatusFile, IsAddedToTheFileOfADescriptor) {
     const folder here;
     for (const char* name : {"/dev/fd/3", "/proc/self/fd/3"}) {
