@@ -12,9 +12,9 @@ namespace dibs::store::sqlite {
 
 namespace {
 
-/// A commit writes, and sums up, each page that it touches, and records are small. Pages of 2048
-/// bytes took 13 % off a lone step and off renewals in no order; smaller ones add as many writes as
-/// they save.
+/// A commit writes, and sums up, each page that it touches, and records are small. Instructions of
+/// a lone step with 4096, 2048 and 1024 bytes: 24.9 k, 22.6 k, 21.4 k; µs of CPU of a renewal among
+/// 20,000 in no order: 5.1, 4.4, 5.2.
 constexpr int page_bytes = 2048;
 
 struct header {
