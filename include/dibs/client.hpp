@@ -58,13 +58,11 @@ class client_options {
 /// byte by byte.
 ///
 /// That somebody else holds the key is not an error: the optional is empty. Errors are of these
-/// kinds
-/// (`error.code() == condition::…`):
+/// kinds (`error.code() == condition::…`):
 ///   - invalid_argument: a key, an option or the URL is wrong; nothing was sent;
 ///   - retryable: surely not applied; nothing is held;
 ///   - outcome_unknown: the store may have given the lease; the client undoes that in the
-///   background, and at the latest
-///     it ends by expiry;
+///     background, and at the latest it ends by expiry;
 ///   - cancelled: the caller asked to stop; nothing is held.
 ///
 /// Thread safety: all members but the destructor and moves may be called from any thread at the

@@ -61,8 +61,7 @@ class lease_state {
     [[nodiscard]] bool released() const noexcept { return status_.load() == status_released; }
     [[nodiscard]] std::stop_token lost() const noexcept { return lost_.get_token(); }
 
-    // --- on the executor alone
-    // -----------------------------------------------------------------------------------
+    // --- on the executor alone -------------------------------------------------------------------
 
     /// A renewal succeeded. False when the lease has ended: the answer changes nothing then.
     [[nodiscard]] bool prolong(instant now, instant deadline) noexcept;

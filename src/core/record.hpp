@@ -3,10 +3,9 @@
 // The one record that everything in the product is made of: a key has at most one holder (or
 // several, up to a capacity), a fence, and at most one result.
 //
-//            acquire                    finish(result, fresh, keep)
+//            acquire                 finish(result, fresh, keep)
 //   free ───────────────▶ held ─────────────────────────────▶ done: a result, fresh for a while,
-//   kept for longer
-//    ▲                     │ ▲                                  │
+//    ▲                     │ ▲                                  │       kept for longer
 //    │   release / expiry  │ │ acquire, once no longer fresh    │
 //    └─────────────────────┘ └──────────────────────────────────┘
 

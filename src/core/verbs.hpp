@@ -79,8 +79,7 @@ struct holder_info {
     bool self = false;         ///< granted through this very store object
 };
 
-// --- what is asked
-// ---------------------------------------------------------------------------------------------
+// --- what is asked -------------------------------------------------------------------------------
 
 /// Take the key if nobody holds it, no operator blocks it and no fresh result is there. Asked again
 /// by a holder that already has it, it starts the ttl anew and answers with the same fences.
@@ -145,8 +144,7 @@ struct entry {
     instant deadline;
 };
 
-// --- what is answered
-// ------------------------------------------------------------------------------------------
+// --- what is answered ----------------------------------------------------------------------------
 
 enum class effect : std::uint8_t {
     yes,      ///< the step was executed, and this is its answer (also a refusal such as `held`)
@@ -207,8 +205,7 @@ struct answer {
 /// An answer for a step that may have happened.
 [[nodiscard]] answer in_doubt(std::string detail);
 
-// --- what is there
-// -----------------------------------------------------------------------------------------------
+// --- what is there -------------------------------------------------------------------------------
 
 struct record_info {
     std::string key;

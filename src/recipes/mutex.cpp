@@ -30,8 +30,7 @@ constexpr nanoseconds stand_aside = milliseconds{5};
 
 }  // namespace
 
-// --- what is known of a call and of a key
-// -------------------------------------------------------------------------
+// --- what is known of a call and of a key --------------------------------------------------------
 
 class mutex::call {
   public:
@@ -141,8 +140,7 @@ void mutex::forget_if_idle(const place_ptr& where) {
     }
 }
 
-// --- acquire
-// ----------------------------------------------------------------------------------------------------
+// --- acquire -------------------------------------------------------------------------------------
 
 mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion done) {
     auto made = std::make_shared<call>(*this, std::move(key), std::move(terms), std::move(done));
@@ -518,8 +516,7 @@ void mutex::cancel(const call_ptr& which, errc why) {
     }
 }
 
-// --- waiting
-// ----------------------------------------------------------------------------------------------------
+// --- waiting -------------------------------------------------------------------------------------
 
 void mutex::start_watching(const place_ptr& where) {
     where->watch = place::watch_stage::asked;
@@ -552,8 +549,7 @@ void mutex::woken(const place_ptr& where) {
     advance(where);
 }
 
-// --- release
-// ----------------------------------------------------------------------------------------------------
+// --- release -------------------------------------------------------------------------------------
 
 void mutex::release(const lease_ptr& lease, release_completion done) {
     const auto now = env_.time.now();
@@ -662,8 +658,7 @@ void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_co
                     });
 }
 
-// --- release with a result
-// ----------------------------------------------------------------------------------------
+// --- release with a result -----------------------------------------------------------------------
 
 struct mutex::farewell {
     farewell(mutex& mine,
@@ -800,8 +795,7 @@ void mutex::close() {
     }
 }
 
-// --- the store's clock
-// --------------------------------------------------------------------------------------------
+// --- the store's clock ---------------------------------------------------------------------------
 
 void mutex::learn_clock(const reply& heard) {
     if (heard.given.took == effect::yes) {

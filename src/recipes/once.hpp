@@ -7,8 +7,7 @@
 // runs again. So the outcome is kept as the result of the key `JOB@SLOT`, and a mark "started" is
 // written in the same step as the grant.
 //
-//   (nothing) ──grant──▶ started ──▶ done                                       for as long as it
-//   is kept
+//   (nothing) ──grant──▶ started ──▶ done            for as long as it is kept
 //                         │  ▲ │
 //        holder gone: a   │  │ └───▶ failed ──attempts used up──▶ failed for good
 //        new grant at once└──┘          └──after the back-off: a new grant──▶ started

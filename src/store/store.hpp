@@ -15,30 +15,35 @@
 // client's clock is never stored or compared. Fences, results and holds use `store_now::wall`.
 //
 // acquire. In this order:
-//   1. executed later than `not_after`                                    -> too_late
-//   2. this holder id has a live grant: its ttl starts anew               -> granted, the same
-//   fences
-//   3. holders are alive and agreed on another capacity                   -> failed, effect no,
-//   capacity_differs
-//   4. an operator's hold is in force                                     -> blocked
-//   5. the weights of the live grants plus this one exceed the capacity   -> held
-//   6. a result is fresh and its fence > `seen`                           -> done
-//   7. the store may not grant for now                                    -> not_ready
-//   8. otherwise the grant is given: fences by core::next_fences, `mark` replaces the result   ->
-//   granted Every one of these answers carries the kept result, if any, and the fence that wrote
-//   it; as it was found: a grant whose own mark replaces it tells what was there before. Exclusive
-//   fences order the grants of a key; those of shared grants identify only.
-// renew.   A live grant of this holder: the ttl starts anew; `adopt` changes its holder id and
-// attachment; `fences` > 0
-//   extends the end of its block by up to so many, never beyond the clock -> renewed. Else
-//   not_held, with the loss.
-// release. A live grant of this holder ends                               -> released, or finished
-// with the result.
-//   An expired one whose fence is still the record's largest, with `late` -> finished. Else
-//   not_held, with the loss. A release without a result leaves a mark as it is.
-// revoke.  The live grant whose block contains the fence ends             -> revoked. Else
-// fence_moved. block.   The hold is set, replaced or lifted                            ->
-// block_set.
+//   1. executed later than `not_after`                                   -> too_late
+//   2. this holder id has a live grant: its ttl starts anew              -> granted, same fences
+//   3. holders are alive and agreed on another capacity                  -> failed, effect no,
+//                                                                           capacity_differs
+//   4. an operator's hold is in force                                    -> blocked
+//   5. the weights of the live grants plus this one exceed the capacity  -> held
+//   6. a result is fresh and its fence > `seen`                          -> done
+//   7. the store may not grant for now                                   -> not_ready
+//   8. otherwise the grant is given: fences by core::next_fences, and
+//      `mark` replaces the result                                        -> granted
+//   Every one of these answers carries the kept result, if any, and the fence that wrote it, as it
+//   was found: a grant whose own mark replaces it tells what was there before.
+//   Exclusive fences order the grants of a key; those of shared grants identify only.
+// renew.
+//   A live grant of this holder: the ttl starts anew; `adopt` changes its holder id and
+//   attachment; `fences` > 0 extends the end of its block by up to so many, never beyond the
+//   clock                                                                -> renewed
+//   Otherwise                                                            -> not_held, with the loss
+// release.
+//   A live grant of this holder ends                                     -> released, or finished
+//                                                                           with the result
+//   An expired one whose fence is still the record's largest, with `late` -> finished
+//   Otherwise                                                            -> not_held, with the loss
+//   A release without a result leaves a mark as it is.
+// revoke.
+//   The live grant whose block contains the fence ends                   -> revoked
+//   Otherwise                                                            -> fence_moved
+// block.
+//   The hold is set, replaced or lifted                                  -> block_set
 //
 // FENCES RISE, per key, in the order of the grants: across restart, eviction, failover and restore,
 // provided that the store's wall clock is not behind the last grant that was lost. The largest

@@ -112,8 +112,7 @@ TEST(OptionTable, HelpNamesEveryOption) {
     }
 }
 
-// --- run's own rules
-// ------------------------------------------------------------------------------------------------
+// --- run's own rules -----------------------------------------------------------------------------
 
 run_options check(const list& words, const file_settings& file = {}) {
     return check_run_options(parse(words), file);

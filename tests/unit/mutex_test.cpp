@@ -133,8 +133,7 @@ class Mutex : public ::testing::Test {
 
 }  // namespace
 
-// --- one try
-// ------------------------------------------------------------------------------------------------------
+// --- one try -------------------------------------------------------------------------------------
 
 TEST_F(Mutex, AFreeKeyIsGrantedInOneRoundTrip) {
     const auto told = here.acquire();
@@ -262,8 +261,7 @@ TEST_F(Mutex, ARepeatedMessageGrantsOnce) {
     EXPECT_FALSE(there.take());
 }
 
-// --- waiting
-// ---------------------------------------------------------------------------------------------------------
+// --- waiting -------------------------------------------------------------------------------------
 
 TEST_F(Mutex, AWaiterIsWokenByTheRelease) {
     const auto lease = there.take();
@@ -390,8 +388,7 @@ TEST_F(Mutex, NewcomersInALineCauseNoTriesOfTheirOwn) {
         << "one of the process goes to the store";
 }
 
-// --- handing on
-// -----------------------------------------------------------------------------------------------------
+// --- handing on ----------------------------------------------------------------------------------
 
 TEST_F(Mutex, CallersOfOneProcessAreServedInTheirOrderWithGrowingFences) {
     auto terms = terms_of(10min);
@@ -557,8 +554,7 @@ TEST_F(Mutex, TwoProcessesTakeTurns) {
     EXPECT_LE(ours, 40);
 }
 
-// --- giving back
-// ----------------------------------------------------------------------------------------------------
+// --- giving back ---------------------------------------------------------------------------------
 
 TEST_F(Mutex, AReleaseIsToldOnceAndForAll) {
     const auto lease = here.take();
@@ -595,8 +591,7 @@ TEST_F(Mutex, AReleaseOfALostLeaseFindsItNotHeld) {
     EXPECT_TRUE(lease->lost_reason());
 }
 
-// --- cancelling
-// -----------------------------------------------------------------------------------------------------
+// --- cancelling ----------------------------------------------------------------------------------
 
 namespace {
 
@@ -658,8 +653,7 @@ TEST_F(Mutex, CancelAtAnyStepLeavesNothingHeld) {
     }
 }
 
-// --- faults
-// ---------------------------------------------------------------------------------------------------------
+// --- faults --------------------------------------------------------------------------------------
 
 // Fail operation 1, then 2, ..., once and from then on, until a run is untouched. Nobody holds
 // together, fences rise, and after the faults everything is free again.
@@ -754,8 +748,7 @@ TEST_F(Mutex, FaultsAtAnyOperationNeverMakeTwoHolders) {
     }
 }
 
-// --- the end
-// --------------------------------------------------------------------------------------------------------
+// --- the end -------------------------------------------------------------------------------------
 
 TEST_F(Mutex, CloseEndsEveryCall) {
     const auto lease = there.take();

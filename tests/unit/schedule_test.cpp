@@ -2,12 +2,12 @@
 // Which slot a moment belongs to, at the moments at which it is easy to get wrong.
 #include "recipes/schedule.hpp"
 
-#include <date/date.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <chrono>
+#include <cmath>
 #include <set>
-#include <sstream>
 #include <string>
 
 namespace dibs::recipes {
@@ -15,12 +15,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// `2026-11-29T23:59:59.998`, with or without the fraction.
 core::wall_instant utc(const std::string& text) {
-    std::istringstream from(text);
-    date::sys_time<std::chrono::milliseconds> at;
-    from >> date::parse("%FT%T", at);
-    EXPECT_FALSE(from.fail()) << text;
-    return core::wall_instant{at.time_since_epoch()};
+    tm calendar{};
+    const char* const rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &calendar);
+    EXPECT_NE(rest, nullptr) << text;
+    const auto fraction = rest != nullptr && *rest == '.' ? std::stod(rest) : 0.0;
+    return core::wall_instant{std::chrono::seconds{::timegm(&calendar)} +
+                              std::chrono::microseconds{std::lround(fraction * 1e6)}};
 }
 
 schedule every(std::string_view what, std::string_view zone = "UTC") {

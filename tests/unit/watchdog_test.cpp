@@ -406,8 +406,7 @@ TEST_F(Watchdog, ARenewalThatIsQueuedLeavesWithTheLease) {
     }
 }
 
-// --- what a reader finds first
-// ------------------------------------------------------------------------------------
+// --- what a reader finds first -------------------------------------------------------------------
 
 TEST_F(Watchdog, ALossThatAReaderMadeFinalIsToldAtTheNextAnswer) {
     answer_by(silence);
@@ -424,8 +423,7 @@ TEST_F(Watchdog, ALossThatAReaderMadeFinalIsToldAtTheNextAnswer) {
     EXPECT_TRUE(dog.guarded().empty()) << "nobody renews what nobody holds";
 }
 
-// --- renewals that the holder asks for
-// ------------------------------------------------------------------------------
+// --- renewals that the holder asks for -----------------------------------------------------------
 
 TEST_F(Watchdog, AManualRenewalMayBeLonger) {
     const auto lease = guard();
@@ -543,8 +541,7 @@ TEST_F(Watchdog, HandingOverChangesTheAttachment) {
     EXPECT_TRUE(lease->held(world.now()));
 }
 
-// --- doubt
-// ----------------------------------------------------------------------------------------------------------
+// --- doubt ---------------------------------------------------------------------------------------
 
 TEST_F(Watchdog, ARenewalIsInDoubtUntilItsOwnAnswer) {
     answer_by(silence);

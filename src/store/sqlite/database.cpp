@@ -227,8 +227,7 @@ failure database::explain(int code, std::string_view doing) const {
     return translate(db_.get(), code, doing);
 }
 
-// --- a group
-// -------------------------------------------------------------------------------------------------------
+// --- a group -------------------------------------------------------------------------------------
 
 void database::run(const group& work, aftermath& after) {
     units all;
@@ -634,8 +633,7 @@ int database::tidy(core::store_now now, std::size_t steps) {
     return who_.bury(now.wall);
 }
 
-// --- the rest
-// ------------------------------------------------------------------------------------------------------
+// --- the rest ------------------------------------------------------------------------------------
 
 void database::list(const std::string& prefix,
                     const std::string& after,

@@ -94,8 +94,7 @@ CREATE TRIGGER waiter_leaves AFTER DELETE ON waiter BEGIN
 END;
 )sql"sv;
 
-// --- records
-// ---------------------------------------------------------------------------------------------------
+// --- records -------------------------------------------------------------------------------------
 
 /// The columns that records.cpp reads, in this order.
 #define DIBS_RECORD_COLUMNS "id, key, format, revoked, capacity, parts, waiting, state"
@@ -157,8 +156,7 @@ inline constexpr auto write_hold = "INSERT OR REPLACE INTO hold VALUES (?1, ?2, 
 /// ?1 record
 inline constexpr auto delete_hold = "DELETE FROM hold WHERE record = ?1"sv;
 
-// --- processes
-// -------------------------------------------------------------------------------------------------
+// --- processes -----------------------------------------------------------------------------------
 
 /// ?1 id of the kernel's boot -> number
 inline constexpr auto find_boot = "SELECT number FROM boot WHERE id = ?1"sv;
@@ -189,8 +187,7 @@ inline constexpr auto delete_process = "DELETE FROM process WHERE number = ?1 AN
 /// ?1 number
 inline constexpr auto forget_process = "DELETE FROM process WHERE number = ?1"sv;
 
-// --- waiters
-// ---------------------------------------------------------------------------------------------------
+// --- waiters -------------------------------------------------------------------------------------
 
 /// ?1 record, ?2 process
 inline constexpr auto insert_waiter = "INSERT INTO waiter (record, process) VALUES (?1, ?2)"sv;
