@@ -513,7 +513,18 @@ int look_only(const once_options& options, const store_choice& store) {
     if (error) {
         throw failure(status_of(error), quoted_key(options.run.key) + ": " + error.message());
     }
-    const auto found = look_ahead(options, record.value_or(dibs::record{}));
+    auto found = look_ahead(options, record.value_or(dibs::record{}));
+    if (found.would_run) {
+        const auto of_job = through.inspect(options.terms.job, error);
+        if (error) {
+            throw failure(status_of(error), quoted_key(options.terms.job) + ": " + error.message());
+        }
+        if (of_job && of_job->blocked_for.count() > 0) {
+            found = {false,
+                     quoted_key(options.terms.job) +
+                         " is on hold: " + core::printable(of_job->blocked_reason)};
+        }
+    }
     if (options.condition) {
         if (options.run.verbose) {
             say(found.why);

@@ -15,6 +15,9 @@ namespace {
 
 constexpr microseconds longest_backoff = std::chrono::hours{1};
 
+/// Who waits for the end of an operator's hold looks again this often: it may be lifted.
+constexpr nanoseconds hold_looked_at_every = std::chrono::seconds{2};
+
 microseconds backoff_after(const once_terms& terms, unsigned failures) {
     auto pause = terms.backoff;
     const auto longest = std::max(terms.backoff, longest_backoff);
@@ -99,6 +102,38 @@ void once::found_record(const call_ptr& which, core::page page) {
         }
         which->previous_kept = *record.result;
     }
+    look(which->terms.job, [this, which](core::page found) {
+        if (!which->finished && !put_off_by_hold(which, found)) {
+            ask(which);
+        }
+    });
+}
+
+/// An operator who holds the job means all of its slots. The slot's own key does not know of that, so it is looked at
+/// right before the slot is asked for; a hold that comes in between counts from the next slot on.
+bool once::put_off_by_hold(const call_ptr& which, const core::page& found) {
+    if (found.error) {
+        fail(which, found.error, found.detail);
+        return true;
+    }
+    if (found.records.empty() || found.records.front().blocked_for <= microseconds::zero()) {
+        return false;
+    }
+    const auto& hold = found.records.front();
+    if (const auto left = wait_left(*which); left > nanoseconds::zero()) {
+        const nanoseconds pause = std::min<nanoseconds>(hold.blocked_for, hold_looked_at_every);
+        env_.time.arm(which->alarm, env_.time.now() + std::min(pause, left));
+        return true;
+    }
+    once_outcome outcome;
+    outcome.verdict = once_verdict::blocked;
+    outcome.blocked_reason = hold.blocked_reason;
+    outcome.retry_after = hold.blocked_for;
+    end(which, std::move(outcome));
+    return true;
+}
+
+void once::ask(const call_ptr& which) {
     const auto& terms = which->terms;
     auto& mine = which->mine;
     mine = {};

@@ -98,6 +98,8 @@ class once {
 
   private:
     void begin(const call_ptr& which);
+    void ask(const call_ptr& which);
+    [[nodiscard]] bool put_off_by_hold(const call_ptr& which, const core::page& found);
     void found_record(const call_ptr& which, core::page page);
     void acquired(const call_ptr& which, mutex_outcome outcome);
     bool settled_by(const call_ptr& which, const core::kept_result& kept, bool nobody_holds);

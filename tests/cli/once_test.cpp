@@ -321,5 +321,20 @@ TEST(Elect, ALeaderThatEndsResignsAtOnce) {
     EXPECT_EQ(second.wait().status, 128 + SIGTERM);
 }
 
+TEST(Once, AHoldOnTheJobHoldsItsSlots) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"hold", "job", "--for", "1h", "--reason", "moving house"}).status, 0);
+    const auto refused = once(here, {"--every", "day", "-v"});
+    EXPECT_EQ(refused.status, 75);
+    EXPECT_NE(refused.err.find("moving house"), std::string::npos) << refused.err;
+    EXPECT_FALSE(exists(here.file("ran")));
+    const auto looked = run_dibs(here, {"once", "job", "--every", "day", "--dry-run"});
+    EXPECT_NE(looked.out.find("would run   no"), std::string::npos) << looked.out;
+    EXPECT_NE(looked.out.find("moving house"), std::string::npos) << looked.out;
+    ASSERT_EQ(run_dibs(here, {"hold", "job", "--lift"}).status, 0);
+    EXPECT_EQ(once(here, {"--every", "day"}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 1U);
+}
+
 }  // namespace
 }  // namespace dibs::testing

@@ -130,6 +130,35 @@ TEST_F(Once, AnotherSlotOfTheJobIsAnotherRun) {
     EXPECT_EQ(b.claim(tomorrow).verdict, once_verdict::granted);
 }
 
+TEST_F(Once, AHoldOnTheJobHoldsAllOfItsSlots) {
+    const auto operate = [&](core::microseconds length) {
+        core::block asked;
+        asked.key = "nightly";
+        asked.duration = length;
+        asked.reason = "moving house";
+        bool told = false;
+        c.batches.submit(asked, 1s, world.now() + 10s, [&](const core::reply& heard) {
+            told = heard.given.what == core::verdict::block_set;
+        });
+        EXPECT_TRUE(world.run_until([&] { return told; }, 10s));
+    };
+    operate(1h);
+    const auto refused = a.claim();
+    EXPECT_EQ(refused.verdict, once_verdict::blocked);
+    EXPECT_EQ(refused.blocked_reason, "moving house");
+    const auto waits = b.start(b.terms(30min));
+    world.advance(1min);
+    EXPECT_FALSE(*waits);
+    operate(0s);
+    world.run_until([&] { return waits->has_value(); }, 10s);
+    ASSERT_TRUE(*waits);
+    EXPECT_EQ((*waits)->verdict, once_verdict::granted);
+    EXPECT_TRUE(b.finish(**waits, true).released);
+    // What is done is done, hold or not.
+    operate(1h);
+    EXPECT_EQ(a.claim().verdict, once_verdict::done);
+}
+
 TEST_F(Once, OfThreeHostsThatFireTogetherOneRuns) {
     const std::vector<host::told_ptr> told{
         a.start(a.terms()), b.start(b.terms()), c.start(c.terms())};
