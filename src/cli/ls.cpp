@@ -16,6 +16,7 @@
 #include <array>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace dibs::cli {
@@ -43,6 +44,9 @@ const command_syntax syntax{
 };
 
 using row = std::array<std::string, 8>;
+
+/// A long listing goes out in pieces of about this size.
+constexpr std::size_t bytes_kept_back = 1U << 20U;
 
 void add_rows(std::vector<row>& table, const dibs::record& record) {
     const auto key = core::printable(record.key, 60);
@@ -116,13 +120,17 @@ int ls_command(const global_options& global, words given) {
         auto through = open_client(store, "dibs ls");
         const bool json = found.has("json");
         std::vector<row> table;
-        std::string objects;
+        bool first = true;
         const auto take = [&](const dibs::record& record) {
             if (!found.has("all") && is_idle(record)) {
                 return;
             }
             if (json) {
-                objects += (objects.empty() ? "" : ",\n") + record_json(record, {});
+                text += (first ? "[\n" : ",\n") + record_json(record, {});
+                first = false;
+                if (text.size() > bytes_kept_back) {
+                    deliver(std::exchange(text, {}));
+                }
             } else {
                 add_rows(table, record);
             }
@@ -134,7 +142,7 @@ int ls_command(const global_options& global, words given) {
             throw failure(status_of(error), message);
         }
         if (json) {
-            text = objects.empty() ? "[]\n" : "[\n" + objects + "\n]\n";
+            text += first ? "[]\n" : "\n]\n";
         } else if (!table.empty()) {
             text = as_text(table);
         }

@@ -11,6 +11,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -155,7 +156,8 @@ int records::list(std::string_view prefix,
                   const gone_query& gone,
                   Each each) {
     const resetting guard{list_};
-    list_.bind(1, prefix);
+    // The index is entered at the later of the two: otherwise each page walks over all before it.
+    list_.bind(1, std::max(prefix, after));
     list_.bind(2, after);
     for (;;) {
         if (const int code = list_.step(); code != SQLITE_ROW) {
