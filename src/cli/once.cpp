@@ -555,7 +555,7 @@ int once_checked(const global_options& global, const arguments& found) {
                               core::printable(checked.run.status_file) + ": " + fault);
         }
     }
-    const auto* flag = checked.run.store != nullptr ? checked.run.store : global.store;
+    const auto* flag = checked.run.store ? &*checked.run.store : global.store;
     auto store = settle_store(flag, file, checked.run.quiet);
     if (checked.dry_run || checked.condition) {
         return look_only(checked, store);

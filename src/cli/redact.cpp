@@ -2,6 +2,7 @@
 #include "cli/redact.hpp"
 
 #include "core/key.hpp"
+#include "store/url.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,9 +54,8 @@ std::string quoted(const std::string& word) {
     return plain ? word : "'" + word + "'";
 }
 
-}  // namespace
-
-std::string redact_url(std::string_view url) {
+/// One word of a command line, which may or may not be a URL.
+std::string redact_word(std::string_view url) {
     std::string shown;
     const auto scheme_end = url.find("://");
     if (scheme_end != std::string_view::npos) {
@@ -83,6 +83,12 @@ std::string redact_url(std::string_view url) {
     return shown;
 }
 
+}  // namespace
+
+std::string redact_url(std::string_view url) {
+    return store::without_secrets(url);
+}
+
 bool has_secret(std::string_view url) {
     return redact_url(url) != url;
 }
@@ -91,7 +97,7 @@ std::string redact_command(std::span<const std::string> words) {
     std::string shown;
     bool value_is_secret = false;
     for (const auto& word : words) {
-        std::string part = redact_url(word);
+        std::string part = redact_word(word);
         const auto equals = part.find('=');
         if (value_is_secret && !part.starts_with("-")) {
             part = blank;

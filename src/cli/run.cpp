@@ -254,7 +254,7 @@ int run_checked(const global_options& global, const arguments& found, bool leads
                               core::printable(options.status_file) + ": " + fault);
         }
     }
-    const auto* flag = options.store != nullptr ? options.store : global.store;
+    const auto* flag = options.store ? &*options.store : global.store;
     auto store = settle_store(flag, file, options.quiet);
     if (::strncasecmp(store.url.c_str(), "memory:", 7) == 0 && !options.quiet) {
         say("store memory: lives in this process alone, so it excludes nobody");

@@ -218,7 +218,9 @@ run_options check_run_options(const arguments& given, const file_settings& file)
         checked.held_code = *file.held_code;
     }
     checked.status_file = report_path(given);
-    checked.store = given.value("store");
+    if (const auto* store = given.value("store")) {
+        checked.store = *store;
+    }
     checked.verbose = given.has("verbose");
     checked.quiet = given.has("quiet") && !checked.verbose;
     return checked;

@@ -29,7 +29,7 @@ struct run_options {
     int held_code = exit_status::held;
     bool leads = false;  ///< for `elect`: the fence is the term too
     std::string status_file;
-    const std::string* store = nullptr;  ///< the flag, inside the arguments
+    std::optional<std::string> store;  ///< the flag
     bool verbose = false;
     bool quiet = false;
 };

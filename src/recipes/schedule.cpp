@@ -138,7 +138,9 @@ std::optional<schedule> schedule::make(std::string_view every,
     made->zone_name = zone;
     if (!is_utc(zone)) {
         try {
-            made->zone = zone.empty() ? nullptr : date::locate_zone(std::string(zone));
+            // "localtime" is a link of this host's own: it names another zone elsewhere.
+            const bool named = !zone.empty() && zone != "localtime";
+            made->zone = named ? date::locate_zone(std::string(zone)) : nullptr;
         } catch (const std::runtime_error&) {
             made->zone = nullptr;
         }

@@ -84,22 +84,7 @@ opened open(std::string_view text, core::environment env, open_context context) 
 }
 
 std::string shown_url(std::string_view url) {
-    auto shown = core::printable(url, 500);
-    const auto scheme = shown.find("://");
-    if (scheme == std::string::npos) {
-        return shown;
-    }
-    const auto authority = scheme + 3;
-    const auto end = std::min(shown.find_first_of("/?#", authority), shown.size());
-    const auto sign = shown.rfind('@', end);
-    if (sign == std::string::npos || sign < authority || sign > end) {
-        return shown;
-    }
-    const auto colon = shown.find(':', authority);
-    if (colon < sign) {
-        shown.replace(colon + 1, sign - colon - 1, "***");
-    }
-    return shown;
+    return core::printable(without_secrets(url), 500);
 }
 
 }  // namespace dibs::store

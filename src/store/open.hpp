@@ -4,6 +4,7 @@
 
 #include "core/environment.hpp"
 #include "store/store.hpp"
+#include "store/url.hpp"
 
 #include <functional>
 #include <memory>

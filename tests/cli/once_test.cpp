@@ -321,6 +321,18 @@ TEST(Elect, ALeaderThatEndsResignsAtOnce) {
     EXPECT_EQ(second.wait().status, 128 + SIGTERM);
 }
 
+TEST(Once, TheStoreMayBeAnOptionOfItsOwn) {
+    const folder here;
+    const auto url =
+        "sqlite:" + here.file("a-store-with-a-name-that-is-long-enough-to-be-allocated");
+    EXPECT_EQ(once(here, {"--slot", "s", "--store", url}).status, 0);
+    EXPECT_EQ(once(here, {"--slot", "s", "--store=" + url}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 1U);
+    const auto looked = run_dibs(here, {"once", "job", "--slot", "s", "--dry-run", "--store", url});
+    EXPECT_EQ(looked.status, 0) << looked.err;
+    EXPECT_TRUE(exists(here.file("a-store-with-a-name-that-is-long-enough-to-be-allocated")));
+}
+
 TEST(Once, AHoldOnTheJobHoldsItsSlots) {
     const folder here;
     ASSERT_EQ(run_dibs(here, {"hold", "job", "--for", "1h", "--reason", "moving house"}).status, 0);

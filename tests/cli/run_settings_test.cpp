@@ -192,5 +192,26 @@ TEST_F(RunAsUser, AStoreWithoutPermissionIs78) {
     expect_refused(found, 78, "locked");
 }
 
+TEST(RunSettings, NoMessageShowsASecretOfTheStore) {
+    const folder here;
+    for (const char* url : {"postgres://h/db?password=hunter2",
+                            "redis://u:hun/ter2@h/0?x=hunter2",
+                            "redis:u:hunter2@h",
+                            "host=x password=hunter2",
+                            "sqlite:x.db?key=hunter2"}) {
+        for (const char* command : {"run", "once"}) {
+            std::vector<std::string> words{command, "--store", url, "--status-file", "s.json", "k"};
+            if (std::string(command) == "once") {
+                words.insert(words.end(), {"--slot", "s"});
+            }
+            words.push_back("true");
+            const auto ended = run_dibs(here, words);
+            EXPECT_EQ(ended.status, 78) << url;
+            const auto told = ended.err + ended.out + read_file(here.file("s.json"));
+            EXPECT_EQ(told.find("ter2"), std::string::npos) << told;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace dibs::testing

@@ -122,6 +122,11 @@ TEST(Settings, FilesAreLookedForInOrder) {
 }
 
 TEST(Redact, BlanksPasswordsInUrls) {
+    EXPECT_EQ(redact_url("redis://u:a/b@h"), "redis://u:***@h");
+    EXPECT_EQ(redact_url("redis:u:geheim@h"), "redis:u:***@h");
+    EXPECT_EQ(redact_url("host=x password=geheim"), "***");
+    EXPECT_EQ(redact_url("sqlite:/a@b.db?synchronous=full&foo=geheim"),
+              "sqlite:/a@b.db?synchronous=full&foo=***");
     EXPECT_EQ(redact_url("redis://user:geheim@h:6379/0"), "redis://user:***@h:6379/0");
     EXPECT_EQ(redact_url("redis://:p@ss@h/0"), "redis://:***@h/0");
     EXPECT_EQ(redact_url("postgres://u@h/db?password=x&sslmode=require"),

@@ -37,6 +37,12 @@ std::string name_of(std::string_view what, std::string_view zone, const std::str
     return plan.at(utc(at), plan.usual_early()).name;
 }
 
+TEST(Schedule, TheHostsOwnZoneIsNoZoneForSeveralHosts) {
+    std::string fault;
+    EXPECT_FALSE(schedule::make("day", "localtime", fault));
+    EXPECT_FALSE(fault.empty());
+}
+
 TEST(Schedule, ADayBearsItsLocalLabelAndZone) {
     EXPECT_EQ(name_of("day", "Europe/Berlin", "2026-11-28T23:30:00"), "2026-11-29[Europe/Berlin]");
     EXPECT_EQ(name_of("day", "UTC", "2026-11-28T23:30:00"), "2026-11-28[UTC]");
