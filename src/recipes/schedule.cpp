@@ -67,43 +67,86 @@ struct schedule::plan {
                                : zone->to_sys(label, date::choose::earliest);
     }
 
+    /// Where the hours of a zone begin moves when its clocks change by less than a slot (half an hour on Lord Howe). The
+    /// slots before and after it end and begin there, so that no moment is in two of them or in none.
     [[nodiscard]] slot interval_at(sys_seconds at) const {
-        const auto offset = local(at).time_since_epoch() - at.time_since_epoch();
+        auto begin = begin_of_interval(at, offset_at(at));
+        auto end = begin + period;
+        if (zone != nullptr) {
+            const auto span = zone->get_info(at);
+            if (begin < span.begin && moved(span.begin - seconds{1}, at)) {
+                begin = span.begin;
+            }
+            if (end > span.end && moved(at, span.end)) {
+                end = span.end;
+            }
+        }
+        const bool whole_minutes = begin.time_since_epoch() % std::chrono::minutes{1} == seconds{0};
+        return {date::format(whole_minutes && period % std::chrono::minutes{1} == seconds::zero()
+                                 ? "%FT%RZ"
+                                 : "%FT%TZ",
+                             begin),
+                core::wall_instant{begin.time_since_epoch()},
+                core::wall_instant{end.time_since_epoch()}};
+    }
+    [[nodiscard]] seconds offset_at(sys_seconds at) const {
+        return local(at).time_since_epoch() - at.time_since_epoch();
+    }
+    [[nodiscard]] sys_seconds begin_of_interval(sys_seconds at, seconds offset) const {
         const auto since = at.time_since_epoch() + offset;
-        const auto begin = sys_seconds{since - (since % period + period) % period - offset};
-        return {
-            date::format(period % std::chrono::minutes{1} == seconds::zero() ? "%FT%RZ" : "%FT%TZ",
-                         begin),
-            core::wall_instant{begin.time_since_epoch()},
-            core::wall_instant{(begin + period).time_since_epoch()}};
+        return sys_seconds{since - (since % period + period) % period - offset};
+    }
+    /// Whether intervals begin elsewhere at one moment than at the other.
+    [[nodiscard]] bool moved(sys_seconds one, sys_seconds other) const {
+        return (offset_at(one) - offset_at(other)) % period != seconds::zero();
+    }
+
+    struct page {
+        local_seconds begin;
+        local_seconds end;
+    };
+    [[nodiscard]] page page_of(local_seconds here) const {
+        const auto today = date::floor<date::days>(here);
+        if (every == unit::week) {
+            const auto monday = today - (date::weekday{today} - date::Monday);
+            return {monday, monday + date::weeks{1}};
+        }
+        if (every == unit::month) {
+            const auto ymd = date::year_month_day{today};
+            const auto month = ymd.year() / ymd.month();
+            return {date::local_days{month / 1}, date::local_days{(month + date::months{1}) / 1}};
+        }
+        if (every == unit::hours) {
+            const auto begin = today + (here - today) / period * period;
+            return {begin, begin + period};
+        }
+        return {today, today + date::days{1}};
+    }
+
+    [[nodiscard]] std::string label_of(local_seconds begin) const {
+        switch (every) {
+            case unit::week:
+                return date::format("%G-W%V", begin);
+            case unit::month:
+                return date::format("%Y-%m", begin);
+            case unit::hours:
+            case unit::interval:
+                return date::format("%FT%R", begin);
+            case unit::day:
+                break;
+        }
+        return date::format("%F", begin);
     }
 
     [[nodiscard]] slot calendar_at(sys_seconds at) const {
-        const auto here = local(at);
-        const auto today = date::floor<date::days>(here);
-        local_seconds begin = today;
-        local_seconds end = today + date::days{1};
-        std::string label = date::format("%F", today);
-        if (every == unit::week) {
-            const auto weekday = date::weekday{today};
-            const auto monday = today - (weekday - date::Monday);
-            begin = monday;
-            end = monday + date::weeks{1};
-            label = date::format("%G-W%V", monday);
-        } else if (every == unit::month) {
-            const auto ymd = date::year_month_day{today};
-            const auto month = ymd.year() / ymd.month();
-            begin = date::local_days{month / 1};
-            end = date::local_days{(month + date::months{1}) / 1};
-            label = date::format("%Y-%m", date::local_days{month / 1});
-        } else if (every == unit::hours) {
-            begin = today + (here - today) / period * period;
-            end = begin + period;
-            label = date::format("%FT%R", begin);
+        auto found = page_of(local(at));
+        // Clocks that are put back over the beginning of a slot do not bring back the one before.
+        while (moment(found.end) <= at) {
+            found = page_of(found.end);
         }
-        return {label + "[" + zone_name + "]",
-                core::wall_instant{moment(begin).time_since_epoch()},
-                core::wall_instant{moment(end).time_since_epoch()}};
+        return {label_of(found.begin) + "[" + zone_name + "]",
+                core::wall_instant{moment(found.begin).time_since_epoch()},
+                core::wall_instant{moment(found.end).time_since_epoch()}};
     }
 };
 
@@ -163,8 +206,8 @@ slot schedule::at(core::wall_instant now, core::microseconds early) const {
 }
 
 seconds schedule::longest() const noexcept {
-    // The night when the clocks are put back is in it.
-    return plan_->every == unit::interval ? plan_->period : plan_->period + hour;
+    // The night when the clocks are put back is in it: by two hours in Antarctica/Troll.
+    return plan_->every == unit::interval ? plan_->period : plan_->period + 2 * hour;
 }
 
 core::microseconds schedule::usual_early() const noexcept {

@@ -150,6 +150,99 @@ TEST(Schedule, ShortSlotsFollowEachOtherWithoutGapAndOverlap) {
     }
 }
 
+/// Walks from slot to slot: none may be left out, and each must be found from its first and its last second.
+void expect_no_gap_and_no_overlap(std::string_view what,
+                                  std::string_view zone,
+                                  const std::string& from,
+                                  const std::string& until) {
+    const auto plan = every(what, zone);
+    auto at = plan.at(utc(from), 0s).begin;
+    std::set<std::string> names;
+    while (at < utc(until)) {
+        const auto found = plan.at(at, 0s);
+        const auto last = plan.at(found.end - 1s, 0s);
+        ASSERT_EQ(found.begin, at) << what << " " << zone << " " << found.name;
+        ASSERT_GT(found.end, found.begin) << what << " " << zone << " " << found.name;
+        ASSERT_LE(found.end - found.begin, plan.longest())
+            << what << " " << zone << " " << found.name;
+        ASSERT_EQ(last.name, found.name) << what << " " << zone;
+        ASSERT_EQ(last.begin, found.begin) << what << " " << zone << " " << found.name;
+        ASSERT_TRUE(names.insert(found.name).second) << what << " " << zone << " " << found.name;
+        at = found.end;
+    }
+}
+
+TEST(Schedule, AnHourBeginsAnewWhereClocksArePutBackByHalfAnHour) {
+    const auto plan = every("hour", "Australia/Lord_Howe");
+    // At 02:00 of summer time, 15:00 UTC, it is 01:30 again.
+    const auto before = plan.at(utc("2026-04-04T14:59:59"), 0s);
+    EXPECT_EQ(before.begin, utc("2026-04-04T14:00:00"));
+    EXPECT_EQ(before.end, utc("2026-04-04T15:00:00"));
+    const auto again = plan.at(utc("2026-04-04T15:10:00"), 0s);
+    EXPECT_EQ(again.name, "2026-04-04T15:00Z");
+    EXPECT_EQ(again.begin, utc("2026-04-04T15:00:00"));
+    EXPECT_EQ(again.end, utc("2026-04-04T15:30:00"));
+    EXPECT_EQ(plan.at(utc("2026-04-04T15:30:00"), 0s).begin, utc("2026-04-04T15:30:00"));
+}
+
+TEST(Schedule, AnHourBeginsWhereClocksArePutForwardByHalfAnHour) {
+    const auto plan = every("hour", "Australia/Lord_Howe");
+    // At 02:00, 15:30 UTC, it is 02:30.
+    EXPECT_EQ(plan.at(utc("2026-10-03T15:29:59"), 0s).end, utc("2026-10-03T15:30:00"));
+    const auto rest = plan.at(utc("2026-10-03T15:40:00"), 0s);
+    EXPECT_EQ(rest.name, "2026-10-03T15:30Z");
+    EXPECT_EQ(rest.begin, utc("2026-10-03T15:30:00"));
+    EXPECT_EQ(rest.end, utc("2026-10-03T16:00:00"));
+}
+
+TEST(Schedule, NoMomentIsInTwoSlotsOrInNoneWhereverClocksAreChanged) {
+    struct change {
+        const char* zone;
+        const char* from;
+        const char* until;
+    };
+    for (const auto& [zone, from, until] : {
+             change{"Australia/Lord_Howe", "2026-04-02T00:00:00", "2026-04-07T00:00:00"},
+             change{"Australia/Lord_Howe", "2026-10-01T00:00:00", "2026-10-06T00:00:00"},
+             change{"Asia/Kathmandu", "1985-12-29T00:00:00", "1986-01-03T00:00:00"},
+             change{"Pacific/Chatham", "2026-04-02T00:00:00", "2026-04-07T00:00:00"},
+             change{"Pacific/Chatham", "2026-09-24T00:00:00", "2026-09-29T00:00:00"},
+             change{"America/St_Johns", "2010-11-05T00:00:00", "2010-11-09T00:00:00"},
+             change{"America/St_Johns", "2026-10-30T00:00:00", "2026-11-03T00:00:00"},
+             change{"Africa/Casablanca", "2026-02-12T00:00:00", "2026-03-25T00:00:00"},
+             change{"Antarctica/Troll", "2026-03-27T00:00:00", "2026-03-31T00:00:00"},
+             change{"Antarctica/Troll", "2026-10-23T00:00:00", "2026-10-27T00:00:00"},
+             change{"Pacific/Apia", "2011-12-27T00:00:00", "2012-01-03T00:00:00"},
+             change{"Asia/Pyongyang", "2018-05-02T00:00:00", "2018-05-07T00:00:00"},
+             change{"America/Caracas", "2016-04-29T00:00:00", "2016-05-03T00:00:00"},
+         }) {
+        for (const auto* what :
+             {"10m", "15m", "30m", "hour", "2h", "3h", "6h", "12h", "day", "week", "month"}) {
+            expect_no_gap_and_no_overlap(what, zone, from, until);
+        }
+    }
+}
+
+TEST(Schedule, ADayThatAZoneSkippedHasNoSlot) {
+    // Samoa went from the 29th to the 31st of December 2011.
+    const auto plan = every("day", "Pacific/Apia");
+    const auto before = plan.at(utc("2011-12-30T09:59:59"), 0s);
+    EXPECT_EQ(before.name, "2011-12-29[Pacific/Apia]");
+    EXPECT_EQ(before.end, utc("2011-12-30T10:00:00"));
+    const auto after = plan.at(utc("2011-12-30T10:00:00"), 0s);
+    EXPECT_EQ(after.name, "2011-12-31[Pacific/Apia]");
+    EXPECT_EQ(after.begin, utc("2011-12-30T10:00:00"));
+}
+
+TEST(Schedule, ClocksPutBackOverTheBeginningOfASlotDoNotBringBackTheOneBefore) {
+    // In Troll it is 01:00 again two hours after the first time; the slot from 02:00 has begun by then.
+    const auto plan = every("2h", "Antarctica/Troll");
+    const auto found = plan.at(utc("2026-10-25T01:30:00"), 0s);
+    EXPECT_EQ(found.name, "2026-10-25T02:00[Antarctica/Troll]");
+    EXPECT_EQ(found.begin, utc("2026-10-25T00:00:00"));
+    EXPECT_EQ(found.end, utc("2026-10-25T04:00:00"));
+}
+
 TEST(Schedule, RefusesWhatHasNoSlots) {
     std::string fault;
     for (const auto* bad :
