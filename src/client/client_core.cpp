@@ -2,22 +2,16 @@
 #include "client/client_core.hpp"
 
 #include "client/host_clock.hpp"
+#include "client/host_surroundings.hpp"
 #include "client/this_process.hpp"
 #include "core/key.hpp"
 #include "store/open.hpp"
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 namespace dibs::detail {
 
 namespace {
-
-/// How long a client that goes waits for its last releases.
-constexpr auto patience_at_close = std::chrono::seconds{1};
 
 /// What a blocking caller waits on. Shared, since the one who rings may come later than the caller
 /// goes.
@@ -52,35 +46,37 @@ std::shared_ptr<doorbell> free_doorbell() {
 
 }  // namespace
 
-client_core::client_core() : executor_([this] { time_.wake(); }) {}
-
-client_core::~client_core() {
-    close();
-}
-
 std::shared_ptr<client_core> client_core::open(std::string_view url,
                                                client_options options,
                                                std::error_code& error,
                                                std::string& detail) {
-    const std::shared_ptr<client_core> made(new client_core);
-    made->log_ = options.log();
+    auto around = std::make_unique<host_surroundings>();
     auto opened = store::open(
-        url, made->env(), {.who = this_process(options.command()), .clock = host_clock_now});
+        url, around->env(), {.who = this_process(options.command()), .clock = host_clock_now});
     if (!opened.made) {
         error = opened.error;
         detail = std::move(opened.detail);
-        made->close_called_ = true;
         return nullptr;
     }
-    made->build(std::move(opened.made));
-    made->time_.start(made->executor_);
+    return make(std::move(around), std::move(opened.made), options);
+}
+
+std::shared_ptr<client_core> client_core::make(std::unique_ptr<surroundings> around,
+                                               std::unique_ptr<store::store> opened,
+                                               const client_options& options) {
+    const std::shared_ptr<client_core> made(
+        new client_core(std::move(around), std::move(opened), options));
+    made->around_->start();
     return made;
 }
 
-void client_core::build(std::unique_ptr<store::store> opened) {
+client_core::client_core(std::unique_ptr<surroundings> around,
+                         std::unique_ptr<store::store> opened,
+                         const client_options& options)
+    : around_(std::move(around)), env_(around_->env()), log_(options.log()) {
     store_ = std::move(opened);
-    batcher_ = std::make_unique<core::batcher>(env(), *store_);
-    undo_ = std::make_unique<core::undo>(env(), *batcher_);
+    batcher_ = std::make_unique<core::batcher>(env_, *store_);
+    undo_ = std::make_unique<core::undo>(env_, *batcher_);
     core::watchdog::listener listener;
     listener.lost = [this](const recipes::lease_ptr& lease) {
         log(log_level::warning,
@@ -93,8 +89,8 @@ void client_core::build(std::unique_ptr<store::store> opened) {
             "renewal of " + core::printable(lease.key()) + " failed, will be tried again: " +
                 (given.detail.empty() ? given.error.message() : given.detail));
     };
-    watchdog_ = std::make_unique<core::watchdog>(env(), *batcher_, *undo_, std::move(listener));
-    mutex_ = std::make_unique<recipes::mutex>(env(), *store_, *batcher_, *watchdog_, *undo_);
+    watchdog_ = std::make_unique<core::watchdog>(env_, *batcher_, *undo_, std::move(listener));
+    mutex_ = std::make_unique<recipes::mutex>(env_, *store_, *batcher_, *watchdog_, *undo_);
 }
 
 void client_core::log(log_level level, std::string_view text) const {
@@ -107,7 +103,7 @@ void client_core::log(log_level level, std::string_view text) const {
 void client_core::run(core::unique_function<void(core::task)> start) {
     const auto bell = free_doorbell();
     store_->begin_assist();
-    executor_.post([&start, bell] { start([bell] { bell->ring(); }); });
+    env_.exec.post([&start, bell] { start([bell] { bell->ring(); }); });
     while (!bell->rung() && store_->assist()) {
     }
     store_->end_assist();
@@ -143,7 +139,7 @@ bool client_core::settled() const {
     return batcher_->idle() && undo_->open() == 0;
 }
 
-void client_core::begin_close() {
+void client_core::begin_end() {
     mutex_->close();
     for (const auto& lease : watchdog_->guarded()) {
         watchdog_->lose(lease, errc::closed);
@@ -151,50 +147,19 @@ void client_core::begin_close() {
     closed_ = true;
 }
 
+void client_core::finish_end() {
+    batcher_->close();
+    store_->close();
+}
+
 void client_core::close() noexcept {
-    if (close_called_.exchange(true)) {
-        return;
-    }
-    if (executor_.runs_here()) {
-        std::thread([self = shared_from_this()] { self->close_and_wait(); }).detach();
-    } else {
-        close_and_wait();
+    if (!close_called_.exchange(true)) {
+        around_->end(*this, weak_from_this().lock());
     }
 }
 
-void client_core::close_and_wait() noexcept {
-    const auto on_executor = [this](core::task work) {
-        struct meeting {
-            std::mutex mutex;
-            std::condition_variable held;
-            bool over = false;
-        };
-        const auto met = std::make_shared<meeting>();
-        executor_.post([work = std::move(work), met]() mutable {
-            work();
-            const std::lock_guard lock(met->mutex);
-            met->over = true;
-            met->held.notify_all();
-        });
-        std::unique_lock lock(met->mutex);
-        met->held.wait(lock, [&] { return met->over; });
-    };
-    on_executor([this] { begin_close(); });
-    const auto until = std::chrono::steady_clock::now() + patience_at_close;
-    for (bool done = false; !done && std::chrono::steady_clock::now() < until;) {
-        on_executor([this, &done] { done = settled(); });
-        if (!done) {
-            std::this_thread::sleep_for(std::chrono::milliseconds{1});
-        }
-    }
-    on_executor([this] {
-        batcher_->close();
-        store_->close();
-    });
-    executor_.keep_everything();
-    time_.stop();
-    on_executor([] {});
-    notices_.stop();
+client_core::~client_core() {
+    close();
 }
 
 }  // namespace dibs::detail

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What stands behind a client: its executor and clock, the store, and the parts of the core that
-// work on them. Shared by the client, its leases and the calls under way, so that each of them may
+// What stands behind a client: its surroundings, the store, and the parts of the core that work on
+// them. Shared by the client, its leases and the calls under way, so that each of them may
 // go first.
 //
 // Thread safety: `run` and the constants from any thread; the parts only on the executor.
 
-#include "client/boot_time_source.hpp"
-#include "client/kernel_entropy.hpp"
-#include "client/notifier_thread.hpp"
-#include "client/serial_executor.hpp"
+#include "client/surroundings.hpp"
 #include "core/batcher.hpp"
 #include "core/undo.hpp"
 #include "core/watchdog.hpp"
@@ -21,6 +18,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,8 +27,13 @@
 
 namespace dibs::detail {
 
-class client_core : public std::enable_shared_from_this<client_core> {
+class client_core final : public std::enable_shared_from_this<client_core>, private ending {
   public:
+    /// On a store that is open, whose environment is that of `around`.
+    static std::shared_ptr<client_core> make(std::unique_ptr<surroundings> around,
+                                             std::unique_ptr<store::store> opened,
+                                             const client_options& options);
+
     /// Null: `error` and `detail` say why.
     static std::shared_ptr<client_core> open(std::string_view url,
                                              client_options options,
@@ -54,12 +57,12 @@ class client_core : public std::enable_shared_from_this<client_core> {
         // The work may hold the last other reference, and the executor needs itself until it is
         // idle.
         const auto keep = shared_from_this();
-        executor_.post(std::move(work));
+        env_.exec.post(std::move(work));
     }
 
     void log(log_level level, std::string_view text) const;
 
-    [[nodiscard]] core::environment env() noexcept { return {executor_, time_, random_, notices_}; }
+    [[nodiscard]] core::environment env() const noexcept { return env_; }
     [[nodiscard]] store::store& store() noexcept { return *store_; }
     [[nodiscard]] core::batcher& batcher() noexcept { return *batcher_; }
     [[nodiscard]] core::undo& undo() noexcept { return *undo_; }
@@ -70,17 +73,17 @@ class client_core : public std::enable_shared_from_this<client_core> {
     [[nodiscard]] statistics stats();
 
   private:
-    client_core();
-    void build(std::unique_ptr<store::store> store);
-    void begin_close();
-    void close_and_wait() noexcept;
-    [[nodiscard]] bool settled() const;
+    client_core(std::unique_ptr<surroundings> around,
+                std::unique_ptr<store::store> opened,
+                const client_options& options);
 
-    serial_executor executor_;
-    boot_time_source time_;
-    kernel_entropy random_;
-    notifier_thread notices_;
-    std::function<void(log_level, std::string_view)> log_;
+    void begin_end() override;
+    [[nodiscard]] bool settled() const override;
+    void finish_end() override;
+
+    const std::unique_ptr<surroundings> around_;
+    const core::environment env_;
+    const std::function<void(log_level, std::string_view)> log_;
     mutable std::mutex log_mutex_;
 
     std::unique_ptr<store::store> store_;

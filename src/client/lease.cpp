@@ -65,12 +65,15 @@ const std::string& lease::key() const noexcept {
 }
 
 bool lease::held() const noexcept {
-    return handle_ && handle_->state->held(detail::boot_time_now());
+    return handle_ && handle_->state->held(handle_->core->env().time.now());
 }
 
 std::chrono::nanoseconds lease::remaining() const noexcept {
-    const auto now = detail::boot_time_now();
-    if (!handle_ || !handle_->state->held(now)) {
+    if (!handle_) {
+        return std::chrono::nanoseconds::zero();
+    }
+    const auto now = handle_->core->env().time.now();
+    if (!handle_->state->held(now)) {
         return std::chrono::nanoseconds::zero();
     }
     return std::max(handle_->state->deadline() - now, std::chrono::nanoseconds::zero());
