@@ -85,7 +85,7 @@ is_pure(file_layer) && /(clock_gettime|_clock::now|sleep_for|sleep_until|random_
         next
     }
     if (file_layer == "checker") {
-        if (quoted ? (path ~ /\// && path !~ /^checker\//) : !is_standard(path))
+        if (quoted ? (path ~ /\// && path !~ /^checker\//) : !is_standard(path) && path != "nlohmann/json.hpp")
             complain("checker", "the checker must not share our code: " path)
         next
     }
