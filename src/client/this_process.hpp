@@ -13,8 +13,7 @@ namespace dibs::detail {
 /// `command` empty: this process's command line.
 [[nodiscard]] core::party this_process(std::string command);
 
-/// Text with what looks like a secret replaced by ***: the password of a URL, the value of an
-/// option or assignment whose name speaks of a password, secret, token, credential or key.
+/// A command line with what looks like a secret blanked (core/redaction.hpp).
 [[nodiscard]] std::string blanked(std::string_view command);
 
 /// The same for a command line whose words are known.

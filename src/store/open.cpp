@@ -2,6 +2,7 @@
 #include "store/open.hpp"
 
 #include "core/key.hpp"
+#include "core/redaction.hpp"
 #include "store/memory/memory_store.hpp"
 
 #include <algorithm>
@@ -84,7 +85,7 @@ opened open(std::string_view text, core::environment env, open_context context) 
 }
 
 std::string shown_url(std::string_view url) {
-    return core::printable(without_secrets(url), 500);
+    return core::printable(core::redacted_url(url), 500);
 }
 
 }  // namespace dibs::store

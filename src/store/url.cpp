@@ -2,7 +2,6 @@
 #include "store/url.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 namespace dibs::store {
@@ -83,86 +82,6 @@ std::optional<url> parse_url(std::string_view text, std::string& fault) {
         options.remove_prefix(std::min(end + 1, options.size()));
     }
     return parsed;
-}
-
-namespace {
-
-constexpr std::string_view blank = "***";
-
-/// Known options whose values may be shown.
-constexpr std::array<std::string_view, 9> harmless{"synchronous",
-                                                   "sslmode",
-                                                   "prefix",
-                                                   "db",
-                                                   "guarantee",
-                                                   "hash",
-                                                   "schema",
-                                                   "connect_timeout",
-                                                   "target_session_attrs"};
-
-bool has_scheme(std::string_view text) {
-    const auto colon = text.find(':');
-    return colon != std::string_view::npos && colon > 0 &&
-           std::all_of(
-               text.begin(), text.begin() + static_cast<std::ptrdiff_t>(colon), [](char letter) {
-                   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '+';
-               });
-}
-
-bool names_a_file(std::string_view text) {
-    return text.starts_with("sqlite:") || text.starts_with("memory:");
-}
-
-std::string without_password(std::string_view head) {
-    const auto sign = head.rfind('@');
-    if (sign == std::string_view::npos || names_a_file(head)) {
-        return std::string(head);
-    }
-    const auto slashes = head.find("://");
-    const auto login = slashes != std::string_view::npos ? slashes + 3 : head.find(':') + 1;
-    const auto colon = head.find(':', login);
-    if (colon == std::string_view::npos || colon + 1 >= sign) {
-        return std::string(head);
-    }
-    return std::string(head.substr(0, colon + 1)) + std::string(blank) +
-           std::string(head.substr(sign));
-}
-
-std::string without_secret_options(std::string_view options) {
-    std::string shown;
-    while (!options.empty()) {
-        const auto end = std::min(options.find('&'), options.size());
-        const auto option = options.substr(0, end);
-        const auto equals = option.find('=');
-        const auto name = option.substr(0, equals);
-        shown += name;
-        if (equals != std::string_view::npos) {
-            const bool plain = std::find(harmless.begin(), harmless.end(), name) != harmless.end();
-            shown += "=";
-            shown += plain ? option.substr(equals + 1) : blank;
-        }
-        if (end < options.size()) {
-            shown += '&';
-        }
-        options.remove_prefix(std::min(end + 1, options.size()));
-    }
-    return shown;
-}
-
-}  // namespace
-
-std::string without_secrets(std::string_view text) {
-    if (!has_scheme(text)) {
-        // Such as a connection string of another kind.
-        const bool suspicious = text.find_first_of("@=") != std::string_view::npos;
-        return suspicious ? std::string(blank) : std::string(text);
-    }
-    const auto mark = text.find('?');
-    auto shown = without_password(text.substr(0, mark));
-    if (mark != std::string_view::npos) {
-        shown += "?" + without_secret_options(text.substr(mark + 1));
-    }
-    return shown;
 }
 
 }  // namespace dibs::store

@@ -19,8 +19,4 @@ struct url {
 /// Empty when it is no URL: `fault` then says why.
 [[nodiscard]] std::optional<url> parse_url(std::string_view text, std::string& fault);
 
-/// The same text with whatever may be a secret replaced by ***: the password, and the value of every
-/// option that is not known to be harmless. For any text that somebody gave as a URL.
-[[nodiscard]] std::string without_secrets(std::string_view text);
-
 }  // namespace dibs::store
