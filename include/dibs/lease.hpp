@@ -78,7 +78,7 @@ class lease {
     /// deadline). Not requested by release. A callback may destroy the handle; it must not throw.
     [[nodiscard]] std::stop_token lost() const noexcept;
 
-    /// Why it is lost; zero while it is not.
+    /// Why it is lost; zero while it is not. After a release that returned not_held: why it was not.
     [[nodiscard]] std::error_code lost_reason() const noexcept;
 
     /// Gives the lease back and tells how that went. After it returned, whatever it returned, no

@@ -44,7 +44,7 @@ struct child_terms {
 /// How the lease ended, after the child.
 struct lease_end {
     std::uint64_t fence = 0;
-    std::error_code lost_reason;    ///< before it was given back; zero: it was held
+    std::error_code lost_reason;    ///< zero: it was held until it was given back
     std::error_code release_error;  ///< it could not be given back
     bool given_back = false;        ///< false without an error: it was not held any more
 };

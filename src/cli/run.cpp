@@ -200,8 +200,8 @@ class run_session {
 
         lease_end ended;
         ended.fence = report_.fence;
-        ended.lost_reason = held.lost_reason();
         ended.given_back = held.release(ended.release_error) == release_outcome::released;
+        ended.lost_reason = held.lost_reason();
         const auto found = judge(terms, end, ended);
         report_.outcome = found.outcome;
         report_.message = found.message;

@@ -31,19 +31,4 @@ core::reply ask(client_core& through, core::verb what, core::nanoseconds patienc
     return told;
 }
 
-errc reason_of(core::loss what) noexcept {
-    switch (what) {
-        case core::loss::expired:
-            return errc::lease_expired;
-        case core::loss::taken:
-            return errc::lease_taken;
-        case core::loss::revoked:
-            return errc::lease_revoked;
-        case core::loss::none:
-        case core::loss::gone:
-            break;
-    }
-    return errc::lease_gone;
-}
-
 }  // namespace dibs::detail

@@ -16,7 +16,4 @@ class client_core;
                               core::verb what,
                               core::nanoseconds patience) noexcept;
 
-/// Why a holder that the store does not know any more has lost its lease.
-[[nodiscard]] errc reason_of(core::loss what) noexcept;
-
 }  // namespace dibs::detail

@@ -37,6 +37,8 @@ class code_category final : public std::error_category {
                 return "the lease was held for as long as its max_hold allows";
             case errc::not_held:
                 return "this handle holds no lease";
+            case errc::store_replaced:
+                return "the store's file was moved, removed or replaced while the lease was held";
             case errc::fenced_off:
                 return "the resource has seen a newer fence";
             case errc::cancelled:
@@ -80,6 +82,7 @@ class code_category final : public std::error_category {
             case errc::holder_was_asleep:
             case errc::max_hold_reached:
             case errc::not_held:
+            case errc::store_replaced:
                 return condition::lease_lost;
             case errc::fenced_off:
                 return condition::fenced_off;

@@ -31,7 +31,8 @@ bool lease_state::held(instant now) noexcept {
 }
 
 std::error_code lease_state::lost_reason() const noexcept {
-    const auto status = status_.load(std::memory_order_acquire);
+    auto status = status_.load(std::memory_order_acquire);
+    status = status == status_released ? lost_before_.load(std::memory_order_acquire) : status;
     return status > 0 ? make_error_code(static_cast<errc>(status)) : std::error_code{};
 }
 

@@ -55,7 +55,7 @@ class lease_state {
     /// thread.
     [[nodiscard]] bool held(instant now) noexcept;
 
-    /// Zero while held or released; else the reason. Thread safety: any thread.
+    /// Zero while held or released in time; else the reason. Thread safety: any thread.
     [[nodiscard]] std::error_code lost_reason() const noexcept;
 
     [[nodiscard]] bool released() const noexcept { return status_.load() == status_released; }
@@ -75,6 +75,9 @@ class lease_state {
     /// Ends it as released; false when it had ended before.
     bool end_by_release() noexcept;
 
+    /// The release found that the lease had been lost before. It stays released: nobody is notified.
+    void released_too_late(errc reason) noexcept { lost_before_ = static_cast<int>(reason); }
+
     /// Requests `lost`. Runs users' callbacks: to be called through the notifier only.
     void request_lost() noexcept { lost_.request_stop(); }
 
@@ -93,6 +96,7 @@ class lease_state {
     const instant since_;
     std::atomic<std::int64_t> deadline_;
     std::atomic<int> status_{status_held};
+    std::atomic<int> lost_before_{0};  // what a release found
     std::stop_source lost_;
 };
 

@@ -325,15 +325,16 @@ class command_reader {
 // --- URLs of stores ------------------------------------------------------------------------------
 
 /// Known options whose values may be shown.
-constexpr std::array<std::string_view, 9> harmless{"synchronous",
-                                                   "sslmode",
-                                                   "prefix",
-                                                   "db",
-                                                   "guarantee",
-                                                   "hash",
-                                                   "schema",
-                                                   "connect_timeout",
-                                                   "target_session_attrs"};
+constexpr std::array<std::string_view, 10> harmless{"create",
+                                                    "synchronous",
+                                                    "sslmode",
+                                                    "prefix",
+                                                    "db",
+                                                    "guarantee",
+                                                    "hash",
+                                                    "schema",
+                                                    "connect_timeout",
+                                                    "target_session_attrs"};
 
 bool has_scheme(std::string_view text) {
     const auto colon = text.find(':');

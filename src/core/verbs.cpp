@@ -23,4 +23,21 @@ answer in_doubt(std::string detail) {
     return given;
 }
 
+errc reason_of(loss what) noexcept {
+    switch (what) {
+        case loss::expired:
+            return errc::lease_expired;
+        case loss::taken:
+            return errc::lease_taken;
+        case loss::revoked:
+            return errc::lease_revoked;
+        case loss::replaced:
+            return errc::store_replaced;
+        case loss::none:
+        case loss::gone:
+            break;
+    }
+    return errc::lease_gone;
+}
+
 }  // namespace dibs::core

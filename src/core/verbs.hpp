@@ -177,7 +177,11 @@ enum class loss : std::uint8_t {
     taken,    ///< another grant was given since
     revoked,  ///< by an operator
     gone,     ///< the store does not know it (never granted, released, or its state was lost)
+    replaced,  ///< the store itself was taken away: others use another one at its place, or none
 };
+
+/// The same as an error.
+[[nodiscard]] errc reason_of(loss what) noexcept;
 
 struct answer {
     verdict what = verdict::failed;

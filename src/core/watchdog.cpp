@@ -226,7 +226,7 @@ void watchdog::answered_late(guarded_lease& which,
     const auto keep = which.shared_from_this();
     const auto now = env_.time.now();
     if (heard.given.what != verdict::renewed) {
-        lose(which.lease, reason_of(heard.given));
+        lose(which.lease, reason_of(heard.given.lost));
     } else if (heard.sent > which.last_sent) {
         which.last_sent = heard.sent;
         auto deadline = deadline_by(*which.lease, heard.sent, ttl);
@@ -239,21 +239,6 @@ void watchdog::answered_late(guarded_lease& which,
             expire(which, now);
         }
     }
-}
-
-errc watchdog::reason_of(const answer& given) const noexcept {
-    switch (given.lost) {
-        case loss::taken:
-            return errc::lease_taken;
-        case loss::revoked:
-            return errc::lease_revoked;
-        case loss::expired:
-            return errc::lease_expired;
-        case loss::gone:
-        case loss::none:
-            return errc::lease_gone;
-    }
-    return errc::lease_gone;
 }
 
 void watchdog::answered(const guarded_ptr& which, const reply& heard) {
@@ -272,7 +257,7 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
         // Our own undo or a foreign hand ended it. A holder id that changed meanwhile (adoption) is
         // no loss of ours.
         auto wish = std::exchange(which->current, std::nullopt);
-        lose(which->lease, reason_of(given));
+        lose(which->lease, reason_of(given.lost));
         if (wish && wish->done) {
             wish->done({.given = given, .sent = heard.sent});
         }
@@ -367,8 +352,8 @@ void watchdog::lose(const lease_ptr& lease, errc reason) {
         ask_holder_to_stop(*which);
     }
     forget(*lease);
-    const bool store_may_have_it =
-        reason != errc::lease_taken && reason != errc::lease_revoked && reason != errc::lease_gone;
+    const bool store_may_have_it = reason != errc::lease_taken && reason != errc::lease_revoked &&
+                                   reason != errc::lease_gone && reason != errc::store_replaced;
     if (store_may_have_it) {
         undo_.settle({.key = lease->key(),
                       .holder = lease->holder,

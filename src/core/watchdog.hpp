@@ -84,7 +84,6 @@ class watchdog {
     void expire(guarded_lease& which, instant now);
     void ask_holder_to_stop(guarded_lease& which);
     [[nodiscard]] nanoseconds jittered(nanoseconds every, instant sent) const noexcept;
-    [[nodiscard]] errc reason_of(const answer& given) const noexcept;
 
     environment env_;
     batcher& batcher_;

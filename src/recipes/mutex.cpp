@@ -640,6 +640,9 @@ void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_co
                         release_reply told;
                         if (given.took == effect::yes) {
                             told.released = given.what == verdict::released;
+                            if (!told.released) {
+                                lease->released_too_late(core::reason_of(given.lost));
+                            }
                             if (given.waiters) {
                                 where->aside_until = env_.time.now() + stand_aside;
                             }
@@ -733,6 +736,9 @@ void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const repl
                                  given.result->fence == which->lease->fence() &&
                                  given.result->value == which->asked.result->value;
         told.released = given.what == verdict::finished || kept_before;
+        if (!told.released) {
+            which->lease->released_too_late(core::reason_of(given.lost));
+        }
         if (given.waiters) {
             which->where->aside_until = env_.time.now() + stand_aside;
         }

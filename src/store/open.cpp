@@ -36,9 +36,19 @@ opened open_sqlite(url where, core::environment env, open_context context, std::
     sqlite_options options;
     options.who = std::move(context.who);
     for (const auto& [name, value] : where.options) {
+        if (name == "create") {
+            if (value != "yes" && value != "no") {
+                return fault(
+                    errc::invalid_url, text, "create is yes or no, not " + core::printable(value));
+            }
+            options.make = value == "yes";
+            continue;
+        }
         if (name != "synchronous") {
             return fault(
-                errc::invalid_url, text, "unknown option " + name + "; there is: synchronous");
+                errc::invalid_url,
+                text,
+                "unknown option " + core::printable(name) + "; there are: create, synchronous");
         }
         if (value == "full") {
             options.sync = sqlite_options::durability::full;

@@ -65,7 +65,8 @@
 // EFFECT. Each answer says yes, no or unknown. A store that is not sure says unknown. After
 // effect::no the step is never executed later. An entry whose deadline has passed before it was
 // begun is refused with errc::timed_out and effect::no. Trouble of the store is never told as held,
-// done or not_held.
+// done or not_held. A store that finds out that others use another one in its place answers
+// renewals and releases not_held with loss::replaced, and refuses everything else.
 //
 // WATCHING. `watch` first registers, then calls `ready`; a release after that calls `wake`.
 // Spurious wakes are allowed; a lost one is covered by the caller's timer. When many wait, a store

@@ -17,7 +17,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <optional>
 #include <string>
 
 namespace dibs::testing {
@@ -158,8 +160,8 @@ TEST_F(SqliteFile, ResultsMarksAndGrantsSurviveAKill) {
     EXPECT_EQ(begun.result->fence, marked);
 }
 
-TEST_F(SqliteFile, FileAndFoldersAreForTheirUserAlone) {
-    const auto path = (folder_.path() / "a" / "b" / "dibs.sqlite").string();
+TEST_F(SqliteFile, WhatIsMadeIsForItsUserAlone) {
+    const auto path = file();
     const auto mask = ::umask(0);
     {
         sqlite_here here{path};
@@ -174,8 +176,6 @@ TEST_F(SqliteFile, FileAndFoldersAreForTheirUserAlone) {
         EXPECT_EQ(rights(path + "-wal"), 0600U);
         EXPECT_EQ(rights(path + "-shm"), 0600U);
         EXPECT_EQ(rights(path + ".holders"), 0700U);
-        EXPECT_EQ(rights((folder_.path() / "a").string()), 0700U);
-        EXPECT_EQ(rights((folder_.path() / "a" / "b").string()), 0700U);
     }
     ::umask(mask);
 }
@@ -235,15 +235,79 @@ TEST_F(SqliteFile, AFolderAnEmptyPathAndMissingRightsAreToldApart) {
     ASSERT_EQ(::seteuid(0), 0);
 }
 
-TEST_F(SqliteFile, AFileThatWasTakenAwayIsNoticed) {
-    sqlite_here here{file()};
+void expect_displaced(const core::answer& told) {
+    EXPECT_EQ(told.what, core::verdict::not_held) << told.detail;
+    EXPECT_EQ(told.took, core::effect::yes);
+    EXPECT_EQ(told.lost, core::loss::replaced);
+    EXPECT_NE(told.detail.find("moved, removed or replaced"), std::string::npos) << told.detail;
+}
+
+/// Neither grants nor renews nor releases any more; `what_happens` comes between grant and the
+/// rest.
+void expect_noticed(const std::string& path, const std::function<void()>& what_happens) {
+    sqlite_here here{path};
     ASSERT_TRUE(here.opened()) << here.detail;
-    ASSERT_EQ(here.ask(acquire_of("k", holder_of(1))).what, core::verdict::granted);
-    fs::rename(file(), file() + ".old");
-    const auto told = here.ask(acquire_of("other", holder_of(2)));
+    for (std::uint64_t at = 1; at <= 3; ++at) {
+        ASSERT_EQ(here.ask(acquire_of("k" + std::to_string(at), holder_of(at))).what,
+                  core::verdict::granted);
+    }
+    what_happens();
+    // At once, however lately the path was looked at.
+    expect_displaced(here.ask(release_of("k1", holder_of(1))));
+    expect_displaced(here.ask(finish_of("k2", holder_of(2), result_of("outcome", 1h, 1h))));
+    const auto told = here.ask(acquire_of("other", holder_of(4)));
     EXPECT_EQ(told.took, core::effect::no) << "not a single grant more";
     EXPECT_EQ(told.error, errc::store_unreachable) << told.detail;
-    EXPECT_EQ(here.ask(renew_of("k", holder_of(1))).error, errc::store_unreachable);
+    EXPECT_NE(told.detail.find(path), std::string::npos) << told.detail;
+    expect_displaced(here.ask(renew_of("k3", holder_of(3))));
+    EXPECT_EQ(here.list().error, errc::store_unreachable);
+}
+
+TEST_F(SqliteFile, AFileThatWasMovedIsNoticed) {
+    expect_noticed(file(), [&] { fs::rename(file(), file() + ".old"); });
+}
+
+TEST_F(SqliteFile, AFileThatWasRemovedIsNoticed) {
+    expect_noticed(file(), [&] { fs::remove(file()); });
+}
+
+TEST_F(SqliteFile, AFileWhoseFolderWasMovedIsNoticed) {
+    const auto place = folder_.path() / "place";
+    fs::create_directory(place);
+    expect_noticed((place / "dibs.sqlite").string(),
+                   [&] { fs::rename(place, folder_.path() / "elsewhere"); });
+}
+
+TEST_F(SqliteFile, AFileThatWasReplacedByAnotherStoreIsNoticed) {
+    const auto other = (folder_.path() / "other.sqlite").string();
+    {
+        sqlite_here made{other};
+        ASSERT_TRUE(made.opened()) << made.detail;
+    }
+    expect_noticed(file(), [&] { fs::rename(other, file()); });
+}
+
+TEST_F(SqliteFile, AFileOfTheSameNumberOnADiskMountedAboveIsNoticed) {
+    const auto at = folder_.path() / "disk";
+    const auto path = (at / "dibs.sqlite").string();
+    small_disk below{at, "size=2m"};
+    if (!below.mounted()) {
+        GTEST_SKIP() << "cannot mount a disk: " << below.why();
+    }
+    const auto number = [&] {
+        struct stat entry {};
+        EXPECT_EQ(::stat(path.c_str(), &entry), 0);
+        return entry.st_ino;
+    };
+    ino_t before = 0;
+    std::optional<small_disk> above;
+    expect_noticed(path, [&] {
+        before = number();
+        above.emplace(at, "size=2m");
+        ASSERT_TRUE(above->mounted()) << above->why();
+        { std::ofstream{path} << "another one"; }
+        EXPECT_EQ(number(), before) << "fresh disks count alike, or this test tests nothing";
+    });
 }
 
 TEST_F(SqliteFile, ARenewalNoticesSoonThatTheFileWasTakenAway) {
@@ -255,8 +319,17 @@ TEST_F(SqliteFile, ARenewalNoticesSoonThatTheFileWasTakenAway) {
     core::answer told;
     do {
         told = here.ask(renew_of("k", holder_of(1)));
-    } while (told.took == core::effect::yes && here.world().now() < end);
-    EXPECT_EQ(told.error, errc::store_unreachable) << told.detail;
+    } while (told.what == core::verdict::renewed && here.world().now() < end);
+    expect_displaced(told);
+}
+
+TEST_F(SqliteFile, AFileThatCameBackIsTrustedAgain) {
+    sqlite_here here{file()};
+    ASSERT_TRUE(here.opened()) << here.detail;
+    fs::rename(file(), file() + ".old");
+    ASSERT_EQ(here.ask(acquire_of("k", holder_of(1))).took, core::effect::no);
+    fs::rename(file() + ".old", file());
+    EXPECT_EQ(here.ask(acquire_of("k", holder_of(1))).what, core::verdict::granted);
 }
 
 TEST_F(SqliteFile, AShortLogIsLeftBehindWithoutLossAndALongOneIsNot) {

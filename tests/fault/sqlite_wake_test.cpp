@@ -94,6 +94,7 @@ TEST_F(SqliteWake, PathsLongerThanASocketAddressWork) {
     while (folder.string().size() < 300) {
         folder /= std::string(60, 'd');
     }
+    std::filesystem::create_directories(folder);
     const auto path = (folder / "dibs.sqlite").string();
     sqlite_here holder{path};
     ASSERT_TRUE(holder.opened()) << holder.detail;

@@ -29,6 +29,7 @@ const std::vector<std::pair<errc, condition>>& promises() {
         {errc::holder_was_asleep, condition::lease_lost},
         {errc::max_hold_reached, condition::lease_lost},
         {errc::not_held, condition::lease_lost},
+        {errc::store_replaced, condition::lease_lost},
         {errc::fenced_off, condition::fenced_off},
         {errc::cancelled, condition::cancelled},
         {errc::closed, condition::cancelled},

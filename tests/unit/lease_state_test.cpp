@@ -87,6 +87,15 @@ TEST(LeaseState, AReleasedLeaseIsNotLost) {
     EXPECT_FALSE(lease.lost().stop_requested());
 }
 
+TEST(LeaseState, AReleaseThatCameTooLateTellsWhy) {
+    auto lease = lease_until(granted_at + 10s);
+    EXPECT_TRUE(lease.end_by_release());
+    lease.released_too_late(errc::lease_taken);
+    EXPECT_EQ(lease.lost_reason(), make_error_code(errc::lease_taken));
+    EXPECT_TRUE(lease.released());
+    EXPECT_FALSE(lease.lost().stop_requested());
+}
+
 TEST(LeaseState, LostIsRequestedOnDemandAlone) {
     auto lease = lease_until(granted_at + 10s);
     EXPECT_TRUE(lease.lose(errc::lease_taken));

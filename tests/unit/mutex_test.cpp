@@ -591,6 +591,29 @@ TEST_F(Mutex, AReleaseOfALostLeaseFindsItNotHeld) {
     EXPECT_TRUE(lease->lost_reason());
 }
 
+TEST_F(Mutex, AReleaseTellsWhatHadBecomeOfTheLease) {
+    for (const bool with_result : {false, true}) {
+        const auto lease = here.take(terms_of());
+        here.batches.submit(core::revoke{.key = "k", .fence = lease->fence()},
+                            1s,
+                            world.now() + 1s,
+                            [](const core::reply&) {});
+        world.run_ready();
+        EXPECT_FALSE(lease->lost_reason()) << "nobody has told it yet";
+        std::optional<release_reply> told;
+        auto hear = [&](release_reply reply) { told = std::move(reply); };
+        if (with_result) {
+            here.keys.release(lease, result_of("outcome", 1h, 1h), hear);
+        } else {
+            here.keys.release(lease, hear);
+        }
+        ASSERT_TRUE(world.run_until([&] { return told.has_value(); }, 10s));
+        EXPECT_FALSE(told->released);
+        EXPECT_FALSE(told->error);
+        EXPECT_EQ(lease->lost_reason(), make_error_code(errc::lease_revoked));
+    }
+}
+
 // --- cancelling ----------------------------------------------------------------------------------
 
 namespace {

@@ -270,6 +270,7 @@ TEST_F(Watchdog, TellsWhatBecameOfTheLease) {
     } cases[] = {{loss::taken, errc::lease_taken, false},
                  {loss::revoked, errc::lease_revoked, false},
                  {loss::gone, errc::lease_gone, false},
+                 {loss::replaced, errc::store_replaced, false},
                  {loss::expired, errc::lease_expired, true}};
     for (const auto& one : cases) {
         answer_by(not_held(one.store));
@@ -279,7 +280,7 @@ TEST_F(Watchdog, TellsWhatBecameOfTheLease) {
         EXPECT_TRUE(lease->lost().stop_requested());
         EXPECT_FALSE(lease->held(world.now())) << "before its deadline";
     }
-    EXPECT_EQ(lost.size(), 4U);
+    EXPECT_EQ(lost.size(), std::size(cases));
 }
 
 TEST_F(Watchdog, TellsThatTheProcessSlept) {

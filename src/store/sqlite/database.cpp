@@ -38,8 +38,8 @@ constexpr std::int64_t purge_rows = 32;
 constexpr microseconds purge_age = std::chrono::minutes{10};
 
 /// The path is looked at, whether it still leads to this file, before every grant, since whoever
-/// moved the file may have let others in; before other steps only this often. A lease of the old
-/// file lives until its ttl in any case.
+/// moved the file may have let others in, and before every release, which tells the holder whether
+/// it was protected to the end; before other steps only this often.
 constexpr auto place_every = core::milliseconds{50};
 
 /// A log of up to this size is left behind by the last process, which would have to sync the disk
@@ -49,7 +49,8 @@ constexpr sqlite3_int64 log_left_bytes = 1 << 20;
 /// How many processes a new one looks at for traces of the dead.
 constexpr std::int64_t sweep_rows = 4;
 
-bool goes_first(const core::verb& what) {
+/// A step by which a holder speaks of its lease: these go first.
+bool is_holders(const core::verb& what) {
     return std::holds_alternative<core::renew>(what) || std::holds_alternative<core::release>(what);
 }
 
@@ -62,6 +63,12 @@ bool durable(const core::verb& what) {
         return given->result.has_value();
     }
     return std::holds_alternative<core::block>(what);
+}
+
+/// Whether it must not be answered from a file that others may have replaced already.
+bool needs_place(const core::verb& what) {
+    return std::holds_alternative<core::acquire>(what) ||
+           std::holds_alternative<core::release>(what);
 }
 
 bool needs_self(const core::verb& what) {
@@ -140,7 +147,7 @@ std::unique_ptr<database> database::open(database_options options,
 
 failure database::start() {
     const auto& path = options_.path;
-    const std::string doing = path + ": cannot be opened";
+    const std::string doing = shown_path(path) + ": cannot be opened";
     sqlite3* raw = nullptr;
     // The file was made before (or is the simulator's): SQLite would make it readable by everybody.
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
@@ -153,7 +160,7 @@ failure database::start() {
     }
     busy_until_ = world_.now() + open_wait;
     sqlite3_busy_handler(raw, &database::on_busy, this);
-    if (auto trouble = ensure_schema(raw, path); trouble) {
+    if (auto trouble = ensure_schema(raw, path, options_.make); trouble) {
         // A file that is not ours is left as it is, its log included.
         sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
         return trouble;
@@ -188,6 +195,13 @@ failure database::start() {
         return explain(code, doing);
     }
     records_.set_boot(who_.boot());
+    if (options_.vfs.empty()) {
+        identity_ = identity_of(path);
+        // SQLite compares the number of the file alone, which files on two disks may share.
+        if (!identity_ || sqlite_has_moved()) {
+            return explain(moved, {});
+        }
+    }
     return {};
 }
 
@@ -220,9 +234,9 @@ failure database::explain(int code, std::string_view doing) const {
     }
     if (code == moved) {
         return {errc::store_unreachable,
-                options_.path +
-                    ": the file was moved or removed while it was in use, so others may already "
-                    "work with another one at its path; open the store again"};
+                shown_path(options_.path) +
+                    ": the file was moved, removed or replaced while it was in use, so others may "
+                    "already work with another one at its path; open the store again"};
     }
     return translate(db_.get(), code, doing);
 }
@@ -244,7 +258,7 @@ void database::collect(const group& work, units& all) const {
     }
     const auto add = [&](const batch& of, bool first) {
         for (std::size_t at = 0; at < of.entries.size(); ++at) {
-            if (goes_first(of.entries[at].what) == first) {
+            if (is_holders(of.entries[at].what) == first) {
                 unit one;
                 one.entry = &of.entries[at];
                 one.reply = &of.replies[at];
@@ -277,6 +291,26 @@ void database::refuse(const unit& one, const failure& why) {
     }
 }
 
+// What lies at the path, if anything, knows none of the leases of this file, and may have given them
+// to others. So the holder is told that it has lost, not to try again until its deadline.
+void database::answer_displaced(const units& all) {
+    const auto why = explain(moved, {});
+    const auto now = world_.clock();
+    for (const auto& one : all) {
+        if (one.entry == nullptr || !is_holders(one.entry->what)) {
+            refuse(one, why);
+            continue;
+        }
+        core::answer told;
+        told.what = core::verdict::not_held;
+        told.took = core::effect::yes;
+        told.lost = core::loss::replaced;
+        told.detail = why.detail;
+        told.now = now;
+        *one.reply = std::move(told);
+    }
+}
+
 void database::refuse_overdue(units& all, bool waited) {
     const auto now = world_.now();
     const auto overdue = [&](const unit& one) { return one.deadline <= now; };
@@ -284,10 +318,10 @@ void database::refuse_overdue(units& all, bool waited) {
         return;
     }
     const failure why =
-        waited
-            ? failure{errc::store_busy,
-                      options_.path + ": another process kept the file locked until the deadline"}
-            : failure{errc::timed_out, "the deadline passed before the step was begun"};
+        waited ? failure{errc::store_busy,
+                         shown_path(options_.path) +
+                             ": another process kept the file locked until the deadline"}
+               : failure{errc::timed_out, "the deadline passed before the step was begun"};
     for (const auto& one : all) {
         if (overdue(one)) {
             refuse(one, why);
@@ -308,8 +342,12 @@ void database::run_together(units all, aftermath& after) {
             waited = true;
             continue;
         }
+        if (code == moved) {
+            answer_displaced(all);
+            return;
+        }
         if (code != SQLITE_OK) {
-            const auto why = explain(code, options_.path + ": cannot be written");
+            const auto why = explain(code, shown_path(options_.path) + ": cannot be written");
             for (const auto& one : all) {
                 refuse(one, why);
             }
@@ -329,8 +367,9 @@ void database::run_together(units all, aftermath& after) {
             committing = true;
             code = commit(busy_until_);
         }
-        const auto why =
-            code == SQLITE_OK ? failure{} : explain(code, options_.path + ": cannot be written");
+        const auto why = code == SQLITE_OK
+                             ? failure{}
+                             : explain(code, shown_path(options_.path) + ": cannot be written");
         if (code != SQLITE_OK) {
             undo();
             place_due_ = {};
@@ -379,10 +418,10 @@ void database::run_alone(const units& all, aftermath& after) {
 }
 
 int database::begin(const units& all) {
-    const bool grants = std::any_of(all.begin(), all.end(), [](const unit& one) {
-        return one.entry != nullptr && std::holds_alternative<core::acquire>(one.entry->what);
+    const bool look_now = std::any_of(all.begin(), all.end(), [](const unit& one) {
+        return one.entry != nullptr && needs_place(one.entry->what);
     });
-    if (has_moved(grants)) {
+    if (has_moved(look_now)) {
         return moved;
     }
     const bool full = options_.full || std::any_of(all.begin(), all.end(), [](const unit& one) {
@@ -407,9 +446,14 @@ bool database::has_moved(bool look_now) {
     if (!look_now && now < place_due_) {
         return false;
     }
+    const bool displaced = identity_ ? identity_of(options_.path) != identity_ : sqlite_has_moved();
+    place_due_ = displaced ? core::instant{} : now + place_every;
+    return displaced;
+}
+
+bool database::sqlite_has_moved() {
     int answer = 0;
     sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &answer);
-    place_due_ = answer != 0 ? core::instant{} : now + place_every;
     return answer != 0;
 }
 
@@ -499,7 +543,7 @@ int database::apply_entry(unit& one, const rules_context& context, aftermath& af
             return code;
         }
         if (code != SQLITE_OK) {
-            refuse(one, explain(code, options_.path + ": the step cannot be written"));
+            refuse(one, explain(code, shown_path(options_.path) + ": the step cannot be written"));
             return SQLITE_OK;
         }
         one.written = true;
@@ -641,7 +685,7 @@ void database::list(const std::string& prefix,
                     core::page& page) {
     busy_until_ = world_.now() + list_wait;
     std::size_t unreadable = 0;
-    int code = begin_reading_.run();
+    int code = has_moved(false) ? moved : begin_reading_.run();
     if (code == SQLITE_OK) {
         const auto now = world_.clock();
         const rules_context context{now, who_.self(), who_};
@@ -664,7 +708,7 @@ void database::list(const std::string& prefix,
         code = records_.list(prefix, after, now, gone_, add);
     }
     if (code != SQLITE_OK) {
-        auto why = explain(code, options_.path + ": cannot be read");
+        auto why = explain(code, shown_path(options_.path) + ": cannot be read");
         page.error = why.error;
         page.detail = std::move(why.detail);
     } else if (unreadable != 0) {

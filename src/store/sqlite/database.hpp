@@ -12,6 +12,7 @@
 
 #include "core/verbs.hpp"
 #include "store/sqlite/errors.hpp"
+#include "store/sqlite/place.hpp"
 #include "store/sqlite/processes.hpp"
 #include "store/sqlite/records.hpp"
 #include "store/sqlite/surroundings.hpp"
@@ -23,6 +24,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -34,6 +36,7 @@ struct database_options {
     std::string path;
     std::string vfs;  ///< empty: the system's
     bool full = false;
+    bool make = true;  ///< an empty file becomes a store
     std::string boot_id;
     process_id self;
     core::party who;
@@ -123,6 +126,8 @@ class database {
     int begin(const units& all);
     int inside(units& all, aftermath& after);
     [[nodiscard]] bool has_moved(bool look_now);
+    [[nodiscard]] bool sqlite_has_moved();
+    void answer_displaced(const units& all);
     int commit(core::instant deadline);
     void undo() noexcept;
 
@@ -152,7 +157,8 @@ class database {
 
     bool full_now_ = false;
     core::instant busy_until_{};
-    core::instant place_due_{};  // when to look at the path again
+    std::optional<file_identity> identity_;  // of the open file; empty with another vfs
+    core::instant place_due_{};              // when to look at the path again
     std::atomic<bool> giving_up_ = false;
 
     std::int64_t purge_cursor_ = -1;  // -1: nowhere yet

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/errors.hpp"
 
+#include "core/key.hpp"
+
 #include <dibs/error.hpp>
 
 #include <sqlite3.h>
@@ -11,6 +13,8 @@
 namespace dibs::store::sqlite {
 
 namespace {
+
+constexpr std::size_t shown_bytes_max = 300;
 
 struct meaning {
     errc code;
@@ -64,7 +68,7 @@ meaning meaning_of(sqlite3* db, int code) {
             return {errc::store_unreachable, "check the path, the disk and the system's log"};
         }
         case SQLITE_NOTADB:
-            return {errc::store_damaged, "the file is not a database; name another path"};
+            return {errc::store_damaged, "it is left as it is; name another path, or move the file away"};
         case SQLITE_CORRUPT:
             return {errc::store_damaged,
                     "stop all users of the file, keep a copy, and start with a new one"};
@@ -81,6 +85,23 @@ meaning meaning_of(sqlite3* db, int code) {
 }
 
 }  // namespace
+
+std::string shown_path(const std::string& path) {
+    return core::printable(path, shown_bytes_max);
+}
+
+failure nothing_there(const std::string& path) {
+    return {errc::store_unreachable,
+            shown_path(path) +
+                ": there is no store at this path; the first lease or hold makes one (dibs run, "
+                "once, elect, acquire or hold)"};
+}
+
+failure not_a_database(const std::string& path) {
+    return {errc::store_damaged,
+            shown_path(path) +
+                ": not a database, and left as it is; name another path, or move the file away"};
+}
 
 failure translate(sqlite3* db, int code, std::string_view doing) {
     const auto means = meaning_of(db, code);

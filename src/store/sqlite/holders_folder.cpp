@@ -90,10 +90,11 @@ failure holders_folder::ensure_folder() {
     if (::mkdir(path_.c_str(), mode) == 0) {
         ::chmod(path_.c_str(), mode);
     } else if (errno != EEXIST) {
-        return translate_errno(errno, path_ + ": the folder cannot be made");
+        return translate_errno(errno, shown_path(path_) + ": the folder cannot be made");
     }
-    return folder() >= 0 ? failure{}
-                         : translate_errno(errno, path_ + ": the folder cannot be opened");
+    return folder() >= 0
+               ? failure{}
+               : translate_errno(errno, shown_path(path_) + ": the folder cannot be opened");
 }
 
 failure holders_folder::appear() {
@@ -105,7 +106,8 @@ failure holders_folder::appear() {
     }
     const auto name = self_.text();
     const auto draft = std::string{half_made} + name;
-    const std::string doing = path_ + ": the sign of life of this process cannot be made";
+    const std::string doing =
+        shown_path(path_) + ": the sign of life of this process cannot be made";
     struct stat entry {};
     const mode_t mode = ::fstat(folder(), &entry) == 0 ? entry.st_mode & 0666U : 0600U;
     if (::mkfifoat(folder(), draft.c_str(), 0600) != 0) {
@@ -166,7 +168,7 @@ failure holders_folder::bind_wake(descriptor& bound) {
         return trouble;
     }
     const auto name = self_.text() + std::string{wake_suffix};
-    const std::string doing = path_ + ": the wake-up socket cannot be made";
+    const std::string doing = shown_path(path_) + ": the wake-up socket cannot be made";
     descriptor made{::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     sockaddr_un address{};
     if (!address_of(folder(), path_, name, address)) {

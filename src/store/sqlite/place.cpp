@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -24,6 +25,9 @@ namespace fs = std::filesystem;
 
 /// SQLite's own limit is 512, its log's suffix included.
 constexpr std::size_t path_bytes_max = 500;
+
+/// SQLite takes a file that has no room for a page for an empty one, and writes over it.
+constexpr off_t smallest_database_bytes = 512;
 
 constexpr long fuse = 0x65735546;
 
@@ -61,13 +65,13 @@ failure refuse_foreign(const std::string& existing, const std::string& path) {
     struct statfs system {};
     struct stat entry {};
     if (::statfs(existing.c_str(), &system) != 0 || ::stat(existing.c_str(), &entry) != 0) {
-        return translate_errno(errno, path + ": cannot be looked at");
+        return translate_errno(errno, shown_path(path) + ": cannot be looked at");
     }
     const long type = system.f_type;
     const auto name = type == fuse ? kind_of_mount(entry.st_dev) : std::string{};
     if (const auto kind = shared_between_hosts(type, name); !kind.empty()) {
         return {errc::unsupported,
-                path + ": lies on " + std::string{kind} +
+                shown_path(path) + ": lies on " + std::string{kind} +
                     ", a file system that several hosts may write; SQLite's locks do not reach "
                     "across hosts. Put the file on a disk of this host, or use a store that is a "
                     "server"};
@@ -83,42 +87,48 @@ void sync_folder(const fs::path& folder) {
     }
 }
 
-failure make_folders(const fs::path& folder) {
-    if (folder.empty() || fs::exists(folder)) {
-        return {};
-    }
-    if (auto trouble = make_folders(folder.parent_path()); trouble) {
-        return trouble;
-    }
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-        return translate_errno(errno, folder.string() + ": the folder cannot be made");
-    }
-    sync_folder(folder.parent_path());
-    return {};
-}
-
-fs::path nearest_existing(fs::path path) {
-    std::error_code ignored;
-    while (!fs::exists(path, ignored) && path.has_relative_path()) {
-        path = path.parent_path();
-    }
-    return path;
-}
-
 failure look_at_file(const std::string& path, bool& there) {
     struct stat entry {};
     there = ::stat(path.c_str(), &entry) == 0;
+    if (!there && errno != ENOENT) {
+        return translate_errno(errno, shown_path(path) + ": cannot be opened");
+    }
     if (!there) {
-        return errno == ENOENT ? failure{} : translate_errno(errno, path + ": cannot be opened");
+        std::error_code none;
+        const auto target = fs::read_symlink(path, none);
+        return none ? failure{}
+                    : failure{errc::store_unreachable,
+                              shown_path(path) + ": a symbolic link to " +
+                                  shown_path(target.string()) +
+                                  ", which is not there; mount its disk, or remove the link"};
     }
     if (S_ISDIR(entry.st_mode)) {
-        return translate_errno(EISDIR, path + ": cannot be opened");
+        return translate_errno(EISDIR, shown_path(path) + ": cannot be opened");
     }
     if (!S_ISREG(entry.st_mode)) {
-        return {errc::invalid_argument, path + ": not a regular file; name another path"};
+        return {errc::invalid_argument,
+                shown_path(path) + ": not a regular file; name another path"};
+    }
+    if (entry.st_size > 0 && entry.st_size < smallest_database_bytes) {
+        return not_a_database(path);
     }
     if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0) {
-        return translate_errno(errno, path + ": cannot be read and written");
+        return translate_errno(errno, shown_path(path) + ": cannot be read and written");
+    }
+    return {};
+}
+
+/// A folder that is not there is not made: it is a misspelt path more often than a new place.
+failure look_at_folder(const std::string& folder, const std::string& path) {
+    struct stat entry {};
+    const bool there = ::stat(folder.c_str(), &entry) == 0;
+    if (!there && errno != ENOENT) {
+        return translate_errno(errno, shown_path(folder) + ": the folder cannot be looked at");
+    }
+    if (!there) {
+        return {errc::store_unreachable,
+                shown_path(path) + ": there is no folder " + shown_path(folder) +
+                    "; make it, or correct the path"};
     }
     return {};
 }
@@ -159,7 +169,14 @@ std::string_view shared_between_hosts(long type, std::string_view name) noexcept
     return {};
 }
 
-failure prepare_place(std::string& path) {
+std::optional<file_identity> identity_of(const std::string& path) noexcept {
+    struct stat entry {};
+    return ::stat(path.c_str(), &entry) == 0
+               ? std::optional{file_identity{entry.st_dev, entry.st_ino}}
+               : std::nullopt;
+}
+
+failure prepare_place(std::string& path, bool make) {
     if (path.empty() || path.find('\0') != std::string::npos) {
         return {errc::invalid_argument, "the store's path is empty or holds a NUL byte"};
     }
@@ -168,36 +185,40 @@ failure prepare_place(std::string& path) {
                 ":memory: is not a file; a store for tests within one process is `memory:`"};
     }
     if (path.back() == '/') {
-        return translate_errno(EISDIR, path + ": cannot be opened");
+        return translate_errno(EISDIR, shown_path(path) + ": cannot be opened");
     }
     std::error_code trouble;
     const auto whole = fs::weakly_canonical(fs::absolute(path, trouble), trouble);
     if (trouble) {
-        return translate_errno(trouble.value(), path + ": cannot be opened");
+        return translate_errno(trouble.value(), shown_path(path) + ": cannot be opened");
     }
     path = whole.string();
     if (path.size() > path_bytes_max) {
-        return translate_errno(ENAMETOOLONG, path + ": cannot be opened");
+        return translate_errno(ENAMETOOLONG, shown_path(path) + ": cannot be opened");
     }
     bool there = false;
     if (auto wrong = look_at_file(path, there); wrong) {
         return wrong;
     }
-    if (auto wrong = refuse_foreign(nearest_existing(whole).string(), path); wrong) {
+    const auto folder = whole.parent_path();
+    if (auto wrong = look_at_folder(folder.string(), path); wrong) {
         return wrong;
     }
-    const auto folder = whole.parent_path();
-    if (auto wrong = make_folders(folder); wrong) {
+    if (auto wrong = refuse_foreign(there ? path : folder.string(), path); wrong) {
         return wrong;
+    }
+    if (!there && !make) {
+        return nothing_there(path);
     }
     if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-        return translate_errno(errno, folder.string() + ": the folder cannot be written");
+        return translate_errno(errno,
+                               shown_path(folder.string()) + ": the folder cannot be written");
     }
     if (!there) {
         // Neither open and close (closing drops locks that another connection of this process may
         // have got on the file meanwhile) nor SQLite's own creation (readable by everybody).
         if (::mknod(path.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) {
-            return translate_errno(errno, path + ": the file cannot be made");
+            return translate_errno(errno, shown_path(path) + ": the file cannot be made");
         }
         sync_folder(folder);
     }

@@ -68,13 +68,13 @@ bool is_empty(const header& found) {
 failure judge(const header& found, const std::string& path) {
     if (is_store(found) && found.version > sql::schema_version) {
         return {errc::newer_format,
-                path + ": written by a newer release (schema " + std::to_string(found.version) +
-                    ", this one knows " + std::to_string(sql::schema_version) +
-                    "); update dibs on this host"};
+                shown_path(path) + ": written by a newer release (schema " +
+                    std::to_string(found.version) + ", this one knows " +
+                    std::to_string(sql::schema_version) + "); update dibs on this host"};
     }
     if (!is_store(found) && !is_empty(found)) {
         return {errc::store_damaged,
-                path +
+                shown_path(path) +
                     ": a database of another program; dibs needs a file of its own, name "
                     "another path"};
     }
@@ -123,8 +123,8 @@ int create(sqlite3* db) {
 
 }  // namespace
 
-failure ensure_schema(sqlite3* db, const std::string& path) {
-    const std::string doing = path + ": cannot be opened";
+failure ensure_schema(sqlite3* db, const std::string& path, bool make) {
+    const std::string doing = shown_path(path) + ": cannot be opened";
     header found;
     if (const int code = read_header(db, found); code != SQLITE_OK) {
         return translate(db, code, doing);
@@ -132,9 +132,12 @@ failure ensure_schema(sqlite3* db, const std::string& path) {
     if (auto wrong = judge(found, path); wrong) {
         return wrong;
     }
+    if (is_empty(found) && !make) {
+        return nothing_there(path);
+    }
     if (sqlite3_db_readonly(db, "main") == 1) {
         return {errc::permission_denied,
-                path + ": the file is read-only; give this user the right to write it"};
+                shown_path(path) + ": the file is read-only; give this user the right to write it"};
     }
     if (is_empty(found)) {
         // Before anything is written; without effect once there is something.
@@ -148,7 +151,7 @@ failure ensure_schema(sqlite3* db, const std::string& path) {
     }
     if (is_empty(found)) {
         if (const int code = create(db); code != SQLITE_OK) {
-            return translate(db, code, path + ": cannot be made a store");
+            return translate(db, code, shown_path(path) + ": cannot be made a store");
         }
         if (const int code = read_header(db, found); code != SQLITE_OK) {
             return translate(db, code, doing);
@@ -158,7 +161,7 @@ failure ensure_schema(sqlite3* db, const std::string& path) {
         }
     }
     if (!is_store(found)) {
-        return {errc::store_damaged, path + ": not a dibs store"};
+        return {errc::store_damaged, shown_path(path) + ": not a dibs store"};
     }
     return {};
 }

@@ -11,7 +11,8 @@
 
 namespace dibs::store::sqlite {
 
-/// Requires: a busy handler is set on `db`, and `path` names it for people.
-[[nodiscard]] failure ensure_schema(sqlite3* db, const std::string& path);
+/// Requires: a busy handler is set on `db`, and `path` names it for people. `make`: an empty file
+/// becomes a store; without, it is refused.
+[[nodiscard]] failure ensure_schema(sqlite3* db, const std::string& path, bool make);
 
 }  // namespace dibs::store::sqlite

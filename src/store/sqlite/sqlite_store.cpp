@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/sqlite_store.hpp"
 
+#include "core/key.hpp"
 #include "store/sqlite/database.hpp"
 #include "store/sqlite/diagnosis.hpp"
 #include "store/sqlite/holders_folder.hpp"
@@ -47,7 +48,7 @@ class sqlite_store final : public store {
   public:
     sqlite_store(core::environment env, const sqlite_options& options, sqlite::process_id self)
         : env_(env),
-          location_("sqlite:" + options.path),
+          location_("sqlite:" + sqlite::shown_path(options.path)),
           path_(options.path),
           boot_id_(options.boot_id),
           full_(options.sync == sqlite_options::durability::full),
@@ -65,6 +66,7 @@ class sqlite_store final : public store {
         sqlite::database_options settings;
         settings.path = options.path;
         settings.full = options.sync == sqlite_options::durability::full;
+        settings.make = options.make;
         settings.boot_id = options.boot_id;
         settings.self = self_;
         settings.who = options.who;
@@ -290,7 +292,7 @@ class sqlite_store final : public store {
 };
 
 failure fill_in(sqlite_options& options) {
-    if (auto trouble = sqlite::prepare_place(options.path); trouble) {
+    if (auto trouble = sqlite::prepare_place(options.path, options.make); trouble) {
         return trouble;
     }
     if (!options.clock) {
@@ -321,7 +323,9 @@ std::unique_ptr<store> open_sqlite_store(core::environment env,
             trouble = made->start(options);
         }
     } catch (const std::exception& thrown) {
-        trouble = {errc::store_unreachable, options.path + ": cannot be opened: " + thrown.what()};
+        trouble = {errc::store_unreachable,
+                   sqlite::shown_path(options.path) +
+                       ": cannot be opened: " + core::printable(thrown.what())};
     }
     if (trouble) {
         error = trouble.error;

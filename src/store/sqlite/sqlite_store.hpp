@@ -18,8 +18,11 @@
 namespace dibs::store {
 
 struct sqlite_options {
-    /// The file. Made, with its folder, when it is not there. A relative path is resolved at once.
+    /// The file; its folder must be there. A relative path is resolved at once.
     std::string path;
+
+    /// The file is made when it is not there. Without, that is store_unreachable.
+    bool make = true;
 
     /// What a bare grant survives. Results, marks and holds survive power loss with either; see
     /// docs/stores/sqlite.md.
