@@ -99,7 +99,7 @@ int break_command(const global_options& global, words given) {
     if (!found.has("yes") && !can_ask) {
         throw usage_error("there is no terminal to ask on; --yes says that you are sure");
     }
-    auto store = use_store(global, found, "dibs break");
+    auto store = use_store(global, found, "dibs break", store_use::existing);
     const auto record = look_at(store, key);
     const auto* who = holder_with(record, fence);
     if (who == nullptr) {

@@ -59,7 +59,7 @@ int check_command(const global_options& global, words given) {
         throw usage_error("--fence is missing; see dibs check --help");
     }
     const auto fence = fence_value(found, "fence");
-    auto store = use_store(global, found, "dibs check");
+    auto store = use_store(global, found, "dibs check", store_use::existing);
     const auto record = look_at(store, key);
     const bool current = holder_with(record, fence) != nullptr;
     if (found.has("json")) {

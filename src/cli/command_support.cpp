@@ -72,10 +72,11 @@ int held_code_value(const std::string& text) {
 
 store_in_use use_store(const global_options& global,
                        const arguments& found,
-                       const std::string& command) {
+                       const std::string& command,
+                       store_use use) {
     auto file = find_settings(real_surroundings());
     const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
-    const auto chosen = settle_store(flag, file, found.has("quiet"));
+    const auto chosen = settle_store(flag, file, found.has("quiet"), use);
     return {open_client(chosen, command), std::move(file), chosen.url, redact_url(chosen.url)};
 }
 

@@ -51,7 +51,8 @@ struct store_in_use {
 /// about this process. Errors: failure.
 [[nodiscard]] store_in_use use_store(const global_options& global,
                                      const arguments& found,
-                                     const std::string& command);
+                                     const std::string& command,
+                                     store_use use = store_use::make);
 
 /// What an error of the store means for the exit status, as one line.
 [[nodiscard]] failure store_failure(const std::error_code& error,

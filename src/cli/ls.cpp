@@ -12,6 +12,8 @@
 
 #include <dibs/dibs.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -116,7 +118,15 @@ int ls_command(const global_options& global, words given) {
     } else {
         const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
         const auto store =
-            settle_store(flag, find_settings(real_surroundings()), found.has("quiet"));
+            settle_store(
+                flag, find_settings(real_surroundings()), found.has("quiet"), store_use::existing);
+        if (is_not_made_yet(store)) {
+            if (::isatty(STDERR_FILENO) == 1 && !found.has("quiet")) {
+                say(not_made_yet(store));
+            }
+            deliver(found.has("json") ? "[]\n" : "");
+            return exit_status::ok;
+        }
         auto through = open_client(store, "dibs ls");
         const bool json = found.has("json");
         std::vector<row> table;

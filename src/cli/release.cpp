@@ -48,7 +48,7 @@ int release_command(const global_options& global, words given) {
         return exit_status::ok;
     }
     const auto handle = handle_given(syntax, found);
-    auto store = use_store(global, found, "dibs release");
+    auto store = use_store(global, found, "dibs release", store_use::existing);
     const auto told = detail::release_handle(store.through, handle);
     if (told.error == condition::lease_lost) {
         throw failure(exit_status::lost, told.message);

@@ -59,7 +59,7 @@ int renew_command(const global_options& global, words given) {
     if (found.has("ttl")) {
         ttl = duration_value(found, "ttl");
     }
-    auto store = use_store(global, found, "dibs renew");
+    auto store = use_store(global, found, "dibs renew", store_use::existing);
     const auto told = detail::renew_handle(store.through, handle, ttl);
     if (told.error == condition::lease_lost) {
         throw failure(exit_status::lost, told.message);

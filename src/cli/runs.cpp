@@ -200,7 +200,8 @@ int runs_command(const global_options& global, words given) {
         throw usage_error("JOB: " + fault);
     }
     const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
-    const auto store = settle_store(flag, find_settings(real_surroundings()), found.has("quiet"));
+    const auto store = settle_store(
+        flag, find_settings(real_surroundings()), found.has("quiet"), store_use::existing);
     auto through = open_client(store, "dibs runs");
     std::vector<dibs::record> records;
     try {

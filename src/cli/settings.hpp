@@ -43,6 +43,8 @@ struct store_choice {
     std::string url;
     source from = source::built_in;
     std::string default_path;  ///< with built_in: the file
+    bool make = true;          ///< its file is made when it is not there
+    bool quiet = false;        ///< about that
 };
 
 /// Errors: configuration_error, usage_error (an empty flag).

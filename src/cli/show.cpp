@@ -114,7 +114,7 @@ int show_command(const global_options& global, words given) {
         return exit_status::ok;
     }
     const auto key = key_given(syntax, found);
-    auto store = use_store(global, found, "dibs show");
+    auto store = use_store(global, found, "dibs show", store_use::existing);
     const auto record = look_at(store, key);
     const auto info = store.through.store();
     std::string text;

@@ -140,7 +140,7 @@ int watch_command(const global_options& global, words given) {
     const std::string prefix = found.operands.empty() ? "" : found.operands.front();
     // Before the first thread, and so before the client.
     signal_desk desk;
-    auto store = use_store(global, found, "dibs watch");
+    auto store = use_store(global, found, "dibs watch", store_use::existing);
     watched_changes seen;
     do {
         std::vector<dibs::record> records;

@@ -173,10 +173,10 @@ enum class verdict : std::uint8_t {
 /// Why a holder holds nothing.
 enum class loss : std::uint8_t {
     none,
-    expired,  ///< its time ran out and nobody has the key
-    taken,    ///< another grant was given since
-    revoked,  ///< by an operator
-    gone,     ///< the store does not know it (never granted, released, or its state was lost)
+    expired,   ///< its time ran out and nobody has the key
+    taken,     ///< another grant was given since
+    revoked,   ///< by an operator
+    gone,      ///< the store does not know it (never granted, released, or its state was lost)
     replaced,  ///< the store itself was taken away: others use another one at its place, or none
 };
 

@@ -68,7 +68,8 @@ meaning meaning_of(sqlite3* db, int code) {
             return {errc::store_unreachable, "check the path, the disk and the system's log"};
         }
         case SQLITE_NOTADB:
-            return {errc::store_damaged, "it is left as it is; name another path, or move the file away"};
+            return {errc::store_damaged,
+                    "it is left as it is; name another path, or move the file away"};
         case SQLITE_CORRUPT:
             return {errc::store_damaged,
                     "stop all users of the file, keep a copy, and start with a new one"};
