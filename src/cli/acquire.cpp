@@ -7,9 +7,9 @@
 #include "cli/speech.hpp"
 #include "cli/supervisor/interruption.hpp"
 #include "cli/supervisor/signals.hpp"
+#include "cli/waiting_line.hpp"
 #include "client/attempt.hpp"
 #include "client/handles.hpp"
-#include "core/key.hpp"
 
 #include <dibs/options.hpp>
 
@@ -69,12 +69,15 @@ const command_syntax syntax{
         "  dibs acquire deploy --wait 1m --json > /run/deploy/lease.json",
 };
 
-std::string who_stands_in_the_way(const detail::attempt& found) {
+std::string who_stands_in_the_way(const detail::attempt& found,
+                                  const std::string& key,
+                                  const store_in_use& store) {
     if (!found.holders.empty()) {
         return "is held by " + describe_holder(found.holders.front());
     }
     if (found.blocked) {
-        return "is on hold: " + core::printable(found.blocked_reason);
+        return "is on hold " + describe_hold(found.blocked_reason, found.retry_after) + "; store " +
+               store.shown + "; " + how_to_lift(key);
     }
     return found.done ? "is done: a result is kept that is still fresh"
                       : "was held by somebody else";
@@ -113,7 +116,14 @@ int take(store_in_use& store,
          int held_code,
          const arguments& found,
          interruption& interrupted) {
+    const waiting_line::terms shown_wait{
+        .how = waiting_line::fitting(found.has("verbose"), found.has("quiet")),
+        .key = key,
+        .also = {},
+        .wait = wanted.wait};
+    waiting_line waiting(store.through, shown_wait);
     auto tried = detail::acquire_with_reason(store.through, key, wanted, interrupted.stop());
+    waiting.end();
     if (const int signal = interrupted.finish(); signal != 0) {
         // What was granted all the same is given back by its destructor.
         return exit_status::signal_base + signal;
@@ -125,7 +135,7 @@ int take(store_in_use& store,
         const bool waited = wanted.wait > milliseconds::zero();
         if (!found.has("quiet") &&
             (waited || found.has("verbose") || ::isatty(STDERR_FILENO) == 1)) {
-            say(quoted_key(key) + " " + who_stands_in_the_way(tried) +
+            say(quoted_key(key) + " " + who_stands_in_the_way(tried, key, store) +
                 (waited ? "; waited " + show_duration(wanted.wait) : ""));
         }
         return held_code;
@@ -185,6 +195,7 @@ int acquire_command(const global_options& global, words given) {
             "store memory: ends with this process, and a handle to it is worthless; name a store "
             "with --store or DIBS_STORE");
     }
+    check_ttl(store, found, wanted.ttl);
     return take(store, key, wanted, held_code, found, interrupted);
 }
 

@@ -72,8 +72,8 @@ std::uint64_t number_value(const arguments& found,
                         });
     const auto number = digits ? std::stoull(*text) : 0;
     if (number < 1 || number > most) {
-        throw usage_error("--" + std::string(name) + " must be a number from 1 to " +
-                          std::to_string(most));
+        throw usage_error("--" + std::string(name) + " " + as_given(*text) +
+                          ": must be a number from 1 to " + std::to_string(most));
     }
     return number;
 }

@@ -28,9 +28,12 @@ std::string key_given(const command_syntax& syntax, const arguments& found) {
     }
     if (flag != nullptr && !found.operands.empty()) {
         throw usage_error("the key was given twice: as --key and as " +
-                          core::printable(found.operands.front()));
+                          as_given(found.operands.front()));
     }
     const auto& key = flag != nullptr ? *flag : found.operands.front();
+    if (key.starts_with("dibs1:")) {
+        throw usage_error("KEY: this is a handle; dibs renew and dibs release take one");
+    }
     if (const auto fault = core::fault_of_key(key); !fault.empty()) {
         throw usage_error("KEY: " + std::string(fault));
     }
@@ -42,9 +45,21 @@ std::chrono::milliseconds duration_value(const arguments& found, std::string_vie
     try {
         return parse_duration(text);
     } catch (const std::invalid_argument& fault) {
-        throw usage_error("--" + std::string(name) + " " + core::printable(text) + ": " +
-                          fault.what());
+        throw usage_error("--" + std::string(name) + " " + as_given(text) + ": " + fault.what());
     }
+}
+
+void check_ttl(const store_in_use& store, const arguments& found, std::chrono::milliseconds ttl) {
+    const auto info = store.through.store();
+    if (info.ttl_min <= ttl && ttl <= info.ttl_max) {
+        return;
+    }
+    const auto limits = "must be from " + show_duration(info.ttl_min) + " to " +
+                        show_duration(info.ttl_max) + " (store " + store.shown + ")";
+    if (const auto* flag = found.value("ttl")) {
+        throw usage_error("--ttl " + as_given(*flag) + ": " + limits);
+    }
+    throw configuration_error(store.file.path + ": ttl " + limits);
 }
 
 std::uint64_t fence_value(const arguments& found, std::string_view name) {
@@ -53,7 +68,7 @@ std::uint64_t fence_value(const arguments& found, std::string_view name) {
     const auto* const end = text.data() + text.size();
     const auto [at, fault] = std::from_chars(text.data(), end, fence);
     if (fault != std::errc{} || at != end || fence == 0) {
-        throw usage_error("--" + std::string(name) + " " + core::printable(text) +
+        throw usage_error("--" + std::string(name) + " " + as_given(text) +
                           ": must be the number of a fence, as dibs show tells it");
     }
     return fence;
@@ -64,8 +79,7 @@ int held_code_value(const std::string& text) {
     const auto* const end = text.data() + text.size();
     const auto [at, fault] = std::from_chars(text.data(), end, code);
     if (fault != std::errc{} || at != end || code < 0 || code > 255) {
-        throw usage_error("--held-code " + core::printable(text) +
-                          ": must be a number from 0 to 255");
+        throw usage_error("--held-code " + as_given(text) + ": must be a number from 0 to 255");
     }
     return code;
 }
@@ -113,8 +127,7 @@ std::string describe_state(const dibs::record& record) {
         return "is held by " + describe_holder(record.holders.front());
     }
     if (record.blocked_for.count() > 0) {
-        return "is on hold for another " + show_duration(record.blocked_for) + ": " +
-               core::printable(record.blocked_reason);
+        return "is on hold " + describe_hold(record.blocked_reason, record.blocked_for);
     }
     return "is free";
 }

@@ -54,6 +54,10 @@ struct store_in_use {
                                      const std::string& command,
                                      store_use use = store_use::make);
 
+/// Whether the store allows this ttl, which came from --ttl, from the file or from us.
+/// Errors: failure, naming the limits.
+void check_ttl(const store_in_use& store, const arguments& found, std::chrono::milliseconds ttl);
+
 /// What an error of the store means for the exit status, as one line.
 [[nodiscard]] failure store_failure(const std::error_code& error,
                                     const std::string& message,

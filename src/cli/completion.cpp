@@ -17,12 +17,15 @@ constexpr std::array options{
     help_option,
 };
 
+constexpr std::array<std::string_view, 3> shells{"bash", "zsh", "fish"};
+
 const command_syntax syntax{
     .name = "completion",
     .usage = "dibs completion bash | zsh | fish",
     .summary = "Writes a script that completes commands and options in that shell.",
     .options = options,
     .operands_max = 1,
+    .choices = shells,
     .notes = "exit status: 0; 64 usage.",
     .examples =
         "  dibs completion bash > ~/.local/share/bash-completion/completions/dibs\n"
@@ -59,6 +62,14 @@ std::string words_for_bash(std::span<const option> known) {
     return all;
 }
 
+std::string joined(std::span<const std::string_view> words) {
+    std::string all;
+    for (const auto word : words) {
+        all += (all.empty() ? "" : " ") + std::string(word);
+    }
+    return all;
+}
+
 std::string names() {
     std::string all;
     for (const auto& one : catalogue()) {
@@ -73,7 +84,7 @@ std::string for_bash() {
     std::string script =
         "# bash completion for dibs\n"
         "_dibs() {\n"
-        "    local current=${COMP_WORDS[COMP_CWORD]} command= words= at\n"
+        "    local current=${COMP_WORDS[COMP_CWORD]} command= words= choices= at\n"
         "    for ((at = 1; at < COMP_CWORD; at++)); do\n"
         "        case ${COMP_WORDS[at]} in\n"
         "            --store) ((at++)) ;;\n"
@@ -86,14 +97,20 @@ std::string for_bash() {
         names() + " " + words_for_bash(main_syntax().options) + "' ;;\n";
     for (const auto& one : catalogue()) {
         if (!one.brief.empty()) {
-            script += "        " + std::string(one.name) + ") words='" +
-                      words_for_bash(one.syntax().options) + "' ;;\n";
+            script +=
+                "        " + std::string(one.name) + ") words='" +
+                words_for_bash(one.syntax().options) + "'" +
+                (one.syntax().choices.empty() ? std::string{}
+                                              : " choices='" + joined(one.syntax().choices) + "'") +
+                " ;;\n";
         }
     }
     return script +
            "    esac\n"
            "    if [[ -z $command || $current == -* ]]; then\n"
            "        COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+           "    elif [[ -n $choices && $at -eq COMP_CWORD-1 ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$choices\" -- \"$current\"))\n"
            "    fi\n"
            "}\n"
            "complete -o default -F _dibs dibs\n";
@@ -142,9 +159,11 @@ std::string for_zsh() {
         "    case $line[1] in\n";
     for (const auto& one : catalogue()) {
         if (!one.brief.empty()) {
+            const auto choices = joined(one.syntax().choices);
             script += "        " + std::string(one.name) + ")\n            _arguments \\\n" +
                       specs_for_zsh(one.syntax().options, "                ") +
-                      "                '*: :_default' ;;\n";
+                      "                '" +
+                      (choices.empty() ? "*: :_default" : "1: :(" + choices + ")") + "' ;;\n";
         }
     }
     return script +
@@ -174,6 +193,10 @@ std::string for_fish() {
             script += "complete -c dibs -f -n '__fish_use_subcommand' -a " + name + " -d '" +
                       quotable(one.brief) + "'\n" +
                       options_for_fish(one.syntax().options, "__fish_seen_subcommand_from " + name);
+            if (!one.syntax().choices.empty()) {
+                script += "complete -c dibs -f -n '__fish_seen_subcommand_from " + name + "' -a '" +
+                          joined(one.syntax().choices) + "'\n";
+            }
         }
     }
     return script;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dibs::cli {
@@ -25,6 +26,8 @@ constexpr std::array options{
     help_option,
 };
 
+constexpr std::array<std::string_view, 1> what_there_is{"show"};
+
 const command_syntax syntax{
     .name = "config",
     .usage = "dibs config show [OPTIONS]",
@@ -34,6 +37,7 @@ const command_syntax syntax{
         "or default, in this order.",
     .options = options,
     .operands_max = 1,
+    .choices = what_there_is,
     .notes =
         "Of ./dibs.toml, $XDG_CONFIG_HOME/dibs/config.toml (or ~/.config/dibs/config.toml) and "
         "/etc/dibs/config.toml\n"

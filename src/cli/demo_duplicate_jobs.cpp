@@ -5,6 +5,7 @@
 #include "cli/child_environment.hpp"
 #include "cli/commands.hpp"
 #include "cli/demo_leases.hpp"
+#include "cli/demo_stage.hpp"
 #include "cli/failure.hpp"
 #include "cli/option_table.hpp"
 #include "cli/speech.hpp"
@@ -25,7 +26,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -48,6 +48,10 @@ constexpr std::array demo_options{
     option{"fast", 0, "", "with shorter times; not for duplicate-jobs"},
     option{"help", 'h', "", "this text"},
 };
+constexpr std::array<std::string_view, 4> demo_names{"duplicate-jobs",
+                                                     "watchdog",
+                                                     "blind-release",
+                                                     "fencing"};
 const command_syntax syntax{
     .name = "demo",
     .usage =
@@ -61,6 +65,7 @@ const command_syntax syntax{
         "  fencing          a holder is stopped for longer than its lease, and writes too late",
     .options = demo_options,
     .operands_max = 1,
+    .choices = demo_names,
     .notes = "exit status: 0 when everything came about as told, else 1.",
     .examples = "  dibs demo duplicate-jobs\n  dibs demo fencing",
 };
@@ -96,6 +101,15 @@ std::string time_of_day() {
     return text.data();
 }
 
+std::string zone() {
+    const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    std::tm parts{};
+    ::localtime_r(&now, &parts);
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Z", &parts);
+    return text.data();
+}
+
 // --- one container -------------------------------------------------------------------------------
 
 class worker {
@@ -105,7 +119,7 @@ class worker {
 
     void tell(const std::string& text) const {
         const auto line = time_of_day() + "  " + name_ + "  " + text + "\n";
-        (void)!::write(STDOUT_FILENO, line.data(), line.size());
+        deliver(line);
     }
 
     /// Tells the parent that everything is ready, and waits until it lets all start at once.
@@ -265,38 +279,16 @@ int play(const std::string& outbox, const std::string* store) {
     return mails;
 }
 
-class temporary_folder {
-  public:
-    temporary_folder() {
-        std::string pattern =
-            (std::filesystem::temp_directory_path() / "dibs-demo-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr) {
-            throw std::system_error(errno, std::generic_category(), "cannot make a folder");
-        }
-        path_ = pattern;
-    }
-    ~temporary_folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    temporary_folder(const temporary_folder&) = delete;
-    temporary_folder& operator=(const temporary_folder&) = delete;
-    [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
-  private:
-    std::string path_;
-};
-
-int duplicate_jobs(const std::string* chosen_store) {
-    const temporary_folder folder;
+int duplicate_jobs(const std::string* chosen_store, const std::string& folder) {
     const std::string store =
-        chosen_store != nullptr ? *chosen_store : "sqlite:" + folder.path() + "/locks.db";
+        chosen_store != nullptr ? *chosen_store : "sqlite:" + folder + "/locks.db";
     deliver("Three processes, as if in three containers, and the same nightly job (" +
             std::to_string(length_of_work.count()) +
-            " ms of work, then an e-mail to the customers).\n\nwithout a lock:\n");
-    (void)play(folder.path() + "/outbox-without", nullptr);
+            " ms of work, then an e-mail to the customers). Times are those of this host (" +
+            zone() + ").\n\nwithout a lock:\n");
+    (void)play(folder + "/outbox-without", nullptr);
     deliver("\nwith dibs:\n");
-    const int mails = play(folder.path() + "/outbox-with", &store);
+    const int mails = play(folder + "/outbox-with", &store);
     return mails == 1 ? exit_status::ok : exit_status::trouble;
 }
 
@@ -317,7 +309,8 @@ int demo_command(const global_options& global, words given) {
         if (found.has("store")) {
             throw usage_error("--store goes with duplicate-jobs alone");
         }
-        return demo(found.has("fast"));
+        const bool fast = found.has("fast");
+        return on_stage([&](const std::string& folder) { return demo(fast, folder); });
     }
     if (name != "duplicate-jobs") {
         throw usage_error(
@@ -326,7 +319,8 @@ int demo_command(const global_options& global, words given) {
     if (found.has("fast")) {
         throw usage_error("--fast does not go with duplicate-jobs");
     }
-    return duplicate_jobs(found.value("store") != nullptr ? found.value("store") : global.store);
+    const auto* store = found.value("store") != nullptr ? found.value("store") : global.store;
+    return on_stage([&](const std::string& folder) { return duplicate_jobs(store, folder); });
 }
 
 int demo_worker_command(words given) {

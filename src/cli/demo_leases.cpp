@@ -4,6 +4,7 @@
 #include "cli/exit_status.hpp"
 #include "cli/failure.hpp"
 #include "cli/json.hpp"
+#include "cli/speech.hpp"
 #include "cli/store_access.hpp"
 #include "store/sqlite/plain_sql.hpp"
 
@@ -19,7 +20,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <filesystem>
+#include <cstdlib>
 #include <functional>
 #include <new>
 #include <string>
@@ -33,13 +34,9 @@ namespace {
 using std::chrono::milliseconds;
 using store::sqlite::plain_sql;
 
-void write_out(const std::string& text) {
-    (void)!::write(STDOUT_FILENO, text.data(), text.size());
-}
-
 void tell(const std::string& who, const std::string& what) {
-    write_out("  " + show_instant(std::chrono::system_clock::now()) + "  " + who + "  " + what +
-              "\n");
+    deliver("  " + show_instant(std::chrono::system_clock::now()) + "  " + who + "  " + what +
+            "\n");
 }
 
 std::string seconds_of(milliseconds length) {
@@ -48,22 +45,14 @@ std::string seconds_of(milliseconds length) {
            (tenths % 10 != 0 ? "." + std::to_string(tenths % 10) : "") + " s";
 }
 
+/// Of one round of a demo, below the folder of the whole.
 class scratch_folder {
   public:
-    scratch_folder() {
-        std::string pattern =
-            (std::filesystem::temp_directory_path() / "dibs-demo-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr) {
+    explicit scratch_folder(const std::string& below) : path_(below + "/round-XXXXXX") {
+        if (::mkdtemp(path_.data()) == nullptr) {
             throw std::system_error(errno, std::generic_category(), "cannot make a folder");
         }
-        path_ = pattern;
     }
-    ~scratch_folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    scratch_folder(const scratch_folder&) = delete;
-    scratch_folder& operator=(const scratch_folder&) = delete;
     [[nodiscard]] std::string data() const { return path_ + "/data.db"; }
     [[nodiscard]] std::string store() const { return "sqlite:" + path_ + "/locks.db"; }
 
@@ -137,8 +126,10 @@ class actor {
             int status = exit_status::ok;
             try {
                 play();
+            } catch (const reader_gone&) {
+                status = exit_status::input_output;
             } catch (const std::exception& fault) {
-                tell("?", fault.what());
+                say(fault.what());
                 status = exit_status::trouble;
             }
             ::_exit(status);
@@ -200,15 +191,15 @@ lease take(client& through, acquire_options wanted) {
 }
 
 int verdict(bool as_told) {
-    write_out(as_told ? "" : "\nThat is not what this demo should show.\n");
+    deliver(as_told ? "" : "\nThat is not what this demo should show.\n");
     return as_told ? exit_status::ok : exit_status::trouble;
 }
 
-int demo_watchdog(bool fast) {
+int demo_watchdog(bool fast, const std::string& below) {
     const milliseconds ttl = fast ? milliseconds{500} : milliseconds{5'000};
     const milliseconds work = fast ? milliseconds{1'200} : milliseconds{12'000};
     const auto play = [&](bool renew) {
-        const scratch_folder folder;
+        const scratch_folder folder(below);
         const shared_blackboard board;
         actor first([&] {
             auto through = open_demo_client(folder.store());
@@ -233,26 +224,26 @@ int demo_watchdog(bool fast) {
         second.join();
         first.join();
         const int most = board->most_at_work;
-        write_out("  at work at the same time: " + std::to_string(most) + " (should be 1)\n");
+        deliver("  at work at the same time: " + std::to_string(most) + " (should be 1)\n");
         return most;
     };
-    write_out("Work of " + seconds_of(work) + " under a ttl of " + seconds_of(ttl) +
-              "; B waits for the key.\n\nwithout renewal:\n");
+    deliver("Work of " + seconds_of(work) + " under a ttl of " + seconds_of(ttl) +
+            "; B waits for the key.\n\nwithout renewal:\n");
     const int without = play(false);
-    write_out("\nwith the watchdog, which renews while the work goes on:\n");
+    deliver("\nwith the watchdog, which renews while the work goes on:\n");
     const int with = play(true);
     return verdict(without == 2 && with == 1);
 }
 
-int demo_blind_release(bool fast) {
+int demo_blind_release(bool fast, const std::string& below) {
     const milliseconds ttl = fast ? milliseconds{300} : milliseconds{1'000};
     const auto late = 2 * ttl;
-    write_out("A holds for " + seconds_of(ttl) + ", but works for " + seconds_of(late) +
-              ". B has the lock by then; A gives \"its\" lock back; C comes.\n");
+    deliver("A holds for " + seconds_of(ttl) + ", but works for " + seconds_of(late) +
+            ". B has the lock by then; A gives \"its\" lock back; C comes.\n");
 
-    write_out("\na row of one's own, given back by DELETE WHERE name = 'job':\n");
+    deliver("\na row of one's own, given back by DELETE WHERE name = 'job':\n");
     const auto by_hand = [&] {
-        const scratch_folder folder;
+        const scratch_folder folder(below);
         const shared_blackboard board;
         plain_sql(folder.data(),
                   "CREATE TABLE locks(name TEXT PRIMARY KEY, until_ms INTEGER NOT NULL)");
@@ -304,11 +295,11 @@ int demo_blind_release(bool fast) {
         first.join();
         return board->most_at_work.load();
     }();
-    write_out("  at work at the same time: " + std::to_string(by_hand) + " (should be 1)\n");
+    deliver("  at work at the same time: " + std::to_string(by_hand) + " (should be 1)\n");
 
-    write_out("\nwith dibs, which gives back by holder id:\n");
+    deliver("\nwith dibs, which gives back by holder id:\n");
     const auto ours = [&] {
-        const scratch_folder folder;
+        const scratch_folder folder(below);
         const shared_blackboard board;
         actor first([&] {
             auto through = open_demo_client(folder.store());
@@ -352,14 +343,14 @@ int demo_blind_release(bool fast) {
         first.join();
         return board->refused ? board->most_at_work.load() : 0;
     }();
-    write_out("  at work at the same time: " + std::to_string(ours) + " (should be 1)\n");
+    deliver("  at work at the same time: " + std::to_string(ours) + " (should be 1)\n");
     return verdict(by_hand == 2 && ours == 1);
 }
 
-int demo_fencing(bool fast) {
+int demo_fencing(bool fast, const std::string& below) {
     const milliseconds ttl = fast ? milliseconds{300} : milliseconds{1'000};
     const milliseconds stall = fast ? milliseconds{900} : milliseconds{2'500};
-    const scratch_folder folder;
+    const scratch_folder folder(below);
     const shared_blackboard board;
     plain_sql(
         folder.data(),
@@ -377,8 +368,8 @@ int demo_fencing(bool fast) {
                  (changed == 1 ? "accepted" : "REFUSED"));
         return changed == 1;
     };
-    write_out("A lease of " + seconds_of(ttl) + "; its holder A is stopped for " +
-              seconds_of(stall) + ", B takes over, A wakes and writes.\n\n");
+    deliver("A lease of " + seconds_of(ttl) + "; its holder A is stopped for " + seconds_of(stall) +
+            ", B takes over, A wakes and writes.\n\n");
     actor first([&] {
         auto through = open_demo_client(folder.store());
         const auto held = take(through, options_of(ttl, true));
@@ -401,8 +392,8 @@ int demo_fencing(bool fast) {
     first.join();
     const auto plain = plain_sql(folder.data(), "SELECT body FROM plain").value;
     const auto guarded = plain_sql(folder.data(), "SELECT body FROM guarded").value;
-    write_out("\n  plain row:   written last by " + plain +
-              " (should be B)\n  guarded row: written last by " + guarded + " (should be B)\n");
+    deliver("\n  plain row:   written last by " + plain +
+            " (should be B)\n  guarded row: written last by " + guarded + " (should be B)\n");
     return verdict(plain == "A" && guarded == "B" && board->refused);
 }
 

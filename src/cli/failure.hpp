@@ -25,6 +25,13 @@ class usage_error : public failure {
     explicit usage_error(const std::string& message) : failure(exit_status::usage, message) {}
 };
 
+/// Whoever read the output has left, as `head` does.
+class reader_gone : public failure {
+  public:
+    explicit reader_gone(const std::string& message)
+        : failure(exit_status::input_output, message) {}
+};
+
 /// A setting outside the command line is wrong, or the store cannot be used as it is.
 class configuration_error : public failure {
   public:

@@ -3,6 +3,7 @@
 
 #include "cli/failure.hpp"
 #include "cli/json.hpp"
+#include "client/handed_over.hpp"
 #include "core/key.hpp"
 
 #include <cerrno>
@@ -67,6 +68,9 @@ std::string handle_given(const command_syntax& syntax, const arguments& found) {
     }
     if (handle.empty()) {
         throw usage_error("the handle is empty; did dibs acquire get the key?");
+    }
+    if (!detail::handed_over::parse(handle)) {
+        throw usage_error("this is not a handle, or more than one; dibs acquire prints one");
     }
     return handle;
 }

@@ -130,7 +130,11 @@ judgement judge(const child_terms& terms, const ending& end, const lease_end& le
     }
     judgement made;
     if (never_ran) {
-        made = told(end.status, "not_started", why_not_started(end));
+        made = told(end.status,
+                    "not_started",
+                    quoted_key(terms.key) + ": " + why_not_started(end) +
+                        "; the command was not started" +
+                        (lease.given_back ? ", and the key was given back" : ""));
     } else if (end.stopped == stop_cause::max_runtime) {
         made = told(
             exit_status::max_runtime,

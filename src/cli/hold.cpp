@@ -3,6 +3,7 @@
 #include "cli/command_support.hpp"
 #include "cli/duration.hpp"
 #include "cli/speech.hpp"
+#include "client/this_process.hpp"
 
 #include <array>
 #include <chrono>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::array options{
     option{"for", 0, "DURATION", "how long the hold lasts; it ends by itself"},
-    option{"reason", 0, "TEXT", "why; told to whoever is refused"},
+    option{"reason", 0, "TEXT", "why; told to whoever is refused, with your user and host"},
     option{"lift", 0, "", "end the hold now"},
     store_option,
     key_option,
@@ -52,9 +53,6 @@ struct wish {
 
 wish checked(const arguments& found) {
     if (found.has("lift")) {
-        if (found.has("for") || found.has("reason")) {
-            throw usage_error("--lift ends a hold; --for and --reason do not go with it");
-        }
         return {};
     }
     if (!found.has("for") || !found.has("reason")) {
@@ -63,7 +61,8 @@ wish checked(const arguments& found) {
     }
     wish wanted{duration_value(found, "for"), *found.value("reason")};
     if (wanted.length <= std::chrono::milliseconds::zero()) {
-        throw usage_error("--for must be longer than zero; --lift ends a hold");
+        throw usage_error("--for " + as_given(*found.value("for")) +
+                          ": must be longer than zero; --lift ends a hold");
     }
     if (wanted.reason.find_first_not_of(" \t\r\n") == std::string::npos) {
         throw usage_error("--reason is empty; tell others why they are refused");
@@ -93,7 +92,9 @@ int hold_command(const global_options& global, words given) {
             store.through.lift_hold(key);
             return exit_status::ok;
         }
-        store.through.hold(key, wanted.length, wanted.reason);
+        const auto self = detail::this_process("dibs hold");
+        store.through.hold(
+            key, wanted.length, wanted.reason + " (by " + self.user + "@" + self.host + ")");
     } catch (const std::system_error& error) {
         throw store_failure(error.code(), error.what(), store);
     }

@@ -70,7 +70,7 @@ void add_rows(std::vector<row>& table, const dibs::record& record) {
                          "-",
                          "-",
                          on_hold ? show_duration(record.blocked_for) : "-",
-                         std::to_string(record.fence),
+                         record.fence != 0 ? std::to_string(record.fence) : "-",
                          waiters,
                          on_hold ? core::printable(record.blocked_reason, 60) : ""});
     }

@@ -5,7 +5,6 @@
 #include "cli/failure.hpp"
 #include "cli/option_table.hpp"
 #include "cli/speech.hpp"
-#include "core/key.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -55,7 +54,7 @@ int command(const std::vector<std::string>& given) {
             return known.run(global, cli::words(found.command).subspan(1));
         }
     }
-    throw cli::usage_error("unknown command " + dibs::core::printable(name) + "; see dibs --help");
+    throw cli::usage_error("unknown command " + cli::as_given(name) + "; see dibs --help");
 }
 
 }  // namespace

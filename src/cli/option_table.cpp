@@ -7,6 +7,7 @@
 #include <getopt.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,7 +76,7 @@ class argument_parser {
                 take_command();
                 return std::move(found_);
             } else {
-                throw usage_error("unexpected operand: " + core::printable(next_word()));
+                refuse_operand();
             }
         }
     }
@@ -117,13 +118,21 @@ class argument_parser {
             }
         }
         if (next_word() != nullptr && !syntax_.command_follows) {
-            throw usage_error("unexpected operand: " + core::printable(next_word()));
+            refuse_operand();
         }
         take_command();
     }
 
+    [[noreturn]] void refuse_operand() const {
+        const auto& first = syntax_.first_operand;
+        throw usage_error("unexpected operand: " + as_given(next_word()) +
+                          (!first.empty() && found_.has(first)
+                               ? "; --" + std::string(first) + " was given, too"
+                               : ""));
+    }
+
     [[noreturn]] void refuse(std::string_view option) const {
-        throw usage_error("unknown option " + core::printable(option) + "; see dibs " +
+        throw usage_error("unknown option " + as_given(option) + "; see dibs " +
                           std::string(syntax_.name) + (syntax_.name.empty() ? "" : " ") + "--help");
     }
 
@@ -172,8 +181,49 @@ class argument_parser {
     arguments found_;
 };
 
+namespace {
+
+/// Of options with these names no command can do both.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> contradictions{{
+    {"quiet", "verbose"},
+    {"dry-run", "condition"},
+    {"every", "slot"},
+    {"status-file", "status-fd"},
+    {"lift", "for"},
+    {"lift", "reason"},
+    {"at-most-once", "retries"},
+}};
+
+void refuse_contradictions(const arguments& found) {
+    for (const auto& [one, other] : contradictions) {
+        if (found.has(one) && found.has(other)) {
+            throw usage_error("--" + std::string(one) + " and --" + std::string(other) +
+                              " contradict each other");
+        }
+    }
+}
+
+/// The form of client/handed_over.hpp.
+bool holds_a_handle(std::string_view text) {
+    return text.find("dibs1:") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string as_given(std::string_view text) {
+    if (holds_a_handle(text)) {
+        return "(a handle, not shown)";
+    }
+    const bool plain = !text.empty() && text.find_first_of(" \"'") == std::string_view::npos;
+    return plain ? core::printable(text) : "\"" + core::printable(text) + "\"";
+}
+
 arguments parse_arguments(const command_syntax& syntax, std::span<const std::string> words) {
-    return argument_parser(syntax, words).parse();
+    auto found = argument_parser(syntax, words).parse();
+    if (!found.has("help")) {
+        refuse_contradictions(found);
+    }
+    return found;
 }
 
 std::string help_text(const command_syntax& syntax) {

@@ -32,7 +32,8 @@ struct command_syntax {
     bool command_follows = false;  ///< whatever comes after the operands belongs to another command
     std::string_view first_operand{};  ///< an option that stands for the first operand, for those
                                        ///< that begin with `-`
-    std::string_view notes{};          ///< after the options, in the help text
+    std::span<const std::string_view> choices{};  ///< what the first operand may be, for shells
+    std::string_view notes{};                     ///< after the options, in the help text
     std::string_view examples{};
 };
 
@@ -53,6 +54,11 @@ class arguments {
     std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 
+/// A text of the command line as it may stand in a message: in quotes where it could be overlooked,
+/// and not at all when it is a handle, which is a secret.
+[[nodiscard]] std::string as_given(std::string_view text);
+
+/// Options that say opposite things are refused, unless help is asked for.
 /// Errors: usage_error, naming the option.
 [[nodiscard]] arguments parse_arguments(const command_syntax& syntax,
                                         std::span<const std::string> words);

@@ -60,6 +60,7 @@ int renew_command(const global_options& global, words given) {
         ttl = duration_value(found, "ttl");
     }
     auto store = use_store(global, found, "dibs renew", store_use::existing);
+    check_ttl(store, found, ttl);
     const auto told = detail::renew_handle(store.through, handle, ttl);
     if (told.error == condition::lease_lost) {
         throw failure(exit_status::lost, told.message);

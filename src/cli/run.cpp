@@ -14,8 +14,8 @@
 #include "cli/supervisor/guard.hpp"
 #include "cli/supervisor/interruption.hpp"
 #include "cli/supervisor/signals.hpp"
+#include "cli/waiting_line.hpp"
 #include "client/attempt.hpp"
-#include "core/key.hpp"
 
 #include <dibs/dibs.hpp>
 
@@ -140,6 +140,12 @@ class run_session {
             }
         }
         wanted.wait = options_.wait;
+        const waiting_line::terms shown_wait{
+            .how = waiting_line::fitting(options_.verbose, options_.quiet),
+            .key = options_.key,
+            .also = {},
+            .wait = options_.wait};
+        const waiting_line waiting(through, shown_wait);
         return detail::acquire_with_reason(through, options_.key, wanted, std::move(stop));
     }
 
@@ -160,7 +166,8 @@ class run_session {
             text += describe_holder(found.holders.front());
         } else if (found.blocked) {
             report_.outcome = "blocked";
-            text += " is on hold: " + core::printable(found.blocked_reason);
+            text += " is on hold " + describe_hold(found.blocked_reason, found.retry_after) +
+                    "; store " + report_.store + "; " + how_to_lift(options_.key);
         } else if (found.done) {
             report_.outcome = "done";
             text += " is done: a result is kept that is still fresh";
@@ -250,9 +257,10 @@ int run_checked(const global_options& global, const arguments& found, bool leads
     }
     if (!options.status_file.empty()) {
         if (const auto fault = fault_of_report_path(options.status_file); !fault.empty()) {
-            throw usage_error("--status-file or --status-fd: " +
-                              core::printable(options.status_file) + ": " + fault);
+            throw usage_error("--status-file or --status-fd: " + as_given(options.status_file) +
+                              ": " + fault);
         }
+        keep_from_child(options.status_file);
     }
     const auto* flag = options.store ? &*options.store : global.store;
     auto store = settle_store(flag, file, options.quiet);

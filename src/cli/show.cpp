@@ -88,9 +88,7 @@ std::string as_text(const dibs::record& record, const dibs::store_info& store) {
         text += line("holder", "nobody");
     }
     if (record.blocked_for.count() > 0) {
-        text += line("on hold",
-                     "for another " + show_duration(record.blocked_for) + ": " +
-                         core::printable(record.blocked_reason));
+        text += line("on hold", describe_hold(record.blocked_reason, record.blocked_for));
     }
     text += line("waiters", std::to_string(record.waiters));
     text += line(

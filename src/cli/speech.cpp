@@ -15,6 +15,11 @@
 
 namespace dibs::cli {
 
+namespace {
+/// A reason has 500 at most, and says who gave it behind that.
+constexpr std::size_t reason_bytes_shown = 1'000;
+}  // namespace
+
 void say(std::string_view text) noexcept {
     try {
         const std::string line = "dibs: " + std::string(text) + "\n";
@@ -31,29 +36,56 @@ void deliver(std::string_view text) {
             continue;
         }
         if (got <= 0) {
-            throw failure(exit_status::input_output,
-                          std::string("the output cannot be written: ") + std::strerror(errno));
+            const int error = errno;
+            const auto text_of_it =
+                std::string("the output cannot be written: ") + std::strerror(error);
+            if (error == EPIPE) {
+                throw reader_gone(text_of_it);
+            }
+            throw failure(exit_status::input_output, text_of_it);
         }
         text.remove_prefix(static_cast<std::size_t>(got));
     }
 }
 
-std::string describe_holder(const dibs::holder& who) {
-    const auto since = std::chrono::system_clock::to_time_t(
-        std::chrono::system_clock::now() -
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(who.held_for));
+std::string local_time(std::chrono::system_clock::time_point when) {
+    const auto stamp = std::chrono::system_clock::to_time_t(when);
     std::tm parts{};
-    ::localtime_r(&since, &parts);
-    std::array<char, 32> stamp{};
-    std::strftime(stamp.data(), stamp.size(), "%Y-%m-%d %H:%M:%S", &parts);
+    ::localtime_r(&stamp, &parts);
+    std::array<char, 64> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S %Z", &parts);
+    return text.data();
+}
+
+std::string describe_holder(const dibs::holder& who) {
+    const auto since =
+        std::chrono::system_clock::now() -
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(who.held_for);
     std::string text = core::printable(who.host) + " (pid " + std::to_string(who.pid) + ", user " +
-                       core::printable(who.user) + ") since " + stamp.data() + " (" +
+                       core::printable(who.user) + ") since " + local_time(since) + " (" +
                        show_duration(who.held_for) + "), " + show_duration(who.remaining) +
                        " left, fence " + std::to_string(who.fence);
     if (!who.command.empty()) {
         text += ": " + core::printable(who.command);
     }
     return text;
+}
+
+std::string describe_hold(std::string_view reason, std::chrono::microseconds left) {
+    const auto end = std::chrono::system_clock::now() +
+                     std::chrono::duration_cast<std::chrono::system_clock::duration>(left);
+    return "until " + local_time(end) + " (" + show_duration(left) +
+           " left): " + core::printable(reason, reason_bytes_shown);
+}
+
+std::string how_to_lift(std::string_view key) {
+    auto shown = core::printable(key);
+    if (shown.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "@%+=:,./_-") != std::string::npos) {
+        shown = "'" + shown + "'";
+    }
+    return "`dibs hold " + std::string(key.starts_with("-") ? "--key " : "") + shown +
+           " --lift` ends the hold";
 }
 
 std::string quoted_key(std::string_view key) {

@@ -5,6 +5,7 @@
 
 #include <dibs/info.hpp>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -13,11 +14,21 @@ namespace dibs::cli {
 /// Writes `dibs: TEXT` as one line in one write, so that lines of several processes do not mix.
 void say(std::string_view text) noexcept;
 
-/// Writes to stdout, all of it: a listing that nobody got is no success. Errors: failure.
+/// Writes to stdout, all of it: a listing that nobody got is no success. Errors: failure,
+/// reader_gone.
 void deliver(std::string_view text);
 
-/// `host (pid 17, user app), since 03:00:00 (12 s), 18 s left, fence 1764…: ./report.sh`
+/// `2026-11-29 03:00:00 CET`
+[[nodiscard]] std::string local_time(std::chrono::system_clock::time_point when);
+
+/// `host (pid 17, user app) since 2026-11-29 03:00:00 CET (12 s), 18 s left, fence 1764…: ./report`
 [[nodiscard]] std::string describe_holder(const dibs::holder& who);
+
+/// Of a key that is on hold: `until 2026-11-29 05:00:00 CET (1 h 59 min left): database migration (by ada@db1)`
+[[nodiscard]] std::string describe_hold(std::string_view reason, std::chrono::microseconds left);
+
+/// What an operator does about it.
+[[nodiscard]] std::string how_to_lift(std::string_view key);
 
 /// A key in quotes, fit for a terminal.
 [[nodiscard]] std::string quoted_key(std::string_view key);

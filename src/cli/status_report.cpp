@@ -87,6 +87,12 @@ std::string fault_of_report_path(const std::string& path) {
     return {};
 }
 
+void keep_from_child(const std::string& path) {
+    if (const int descriptor = target_of(path).descriptor; descriptor > STDERR_FILENO) {
+        ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    }
+}
+
 bool write_report(const std::string& path, const status_report& report) {
     const auto text = to_json(report) + "\n";
     const auto where = target_of(path);

@@ -29,6 +29,10 @@ struct status_report {
 /// Whether a report could be written there; empty when it can, else why not.
 [[nodiscard]] std::string fault_of_report_path(const std::string& path);
 
+/// The child of a run does not inherit the descriptor of a report, unless it is one of the three
+/// that everybody has: what it wrote there would come before the report.
+void keep_from_child(const std::string& path);
+
 /// Replaces the file in one step, so that a reader sees all of it or the old one; a device, a pipe
 /// or a link is kept and written to. False when that failed.
 bool write_report(const std::string& path, const status_report& report);

@@ -50,7 +50,8 @@ const command_syntax syntax{
         "A lease whose process died or that an operator ended counts as released.\n"
         "\n"
         "exit status: 0 interrupted, or nobody reads any more; 64 usage; 69 store not reachable; "
-        "78 configuration.",
+        "74 the\n"
+        "output cannot be written; 78 configuration.",
     .examples =
         "  dibs watch invoice:\n"
         "  dibs watch --json | jq -c 'select(.change == \"granted\")'",
@@ -134,7 +135,8 @@ int watch_command(const global_options& global, words given) {
     if (found.has("every")) {
         every = duration_value(found, "every");
         if (every < milliseconds{50} || every > std::chrono::hours{1}) {
-            throw usage_error("--every must be from 50ms to 1h");
+            throw usage_error("--every " + as_given(*found.value("every")) +
+                              ": must be from 50ms to 1h");
         }
     }
     const std::string prefix = found.operands.empty() ? "" : found.operands.front();
@@ -155,8 +157,8 @@ int watch_command(const global_options& global, words given) {
         }
         try {
             deliver(text);
-        } catch (const failure&) {
-            return exit_status::ok;  // nobody reads any more
+        } catch (const reader_gone&) {
+            return exit_status::ok;  // an end as good as any
         }
     } while (pause(desk, every));
     return exit_status::ok;

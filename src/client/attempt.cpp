@@ -8,6 +8,7 @@
 #include "client/shown_records.hpp"
 #include "core/key.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace dibs::detail {
@@ -91,6 +92,55 @@ attempt acquire_with_reason(client& through,
     told.blocked_reason = std::move(outcome.blocked_reason);
     told.retry_after = outcome.retry_after;
     return told;
+}
+
+namespace {
+
+/// One key after the other.
+struct several_looks : std::enable_shared_from_this<several_looks> {
+    std::shared_ptr<client_core> core;
+    std::vector<std::string> keys;
+    std::function<void(std::vector<record>)> told;
+    std::vector<record> found;
+
+    void go_on() {
+        while (found.size() < keys.size() && keys[found.size()].empty()) {
+            found.emplace_back();
+        }
+        if (core->closed()) {
+            return;
+        }
+        if (found.size() == keys.size()) {
+            told(std::move(found));
+            return;
+        }
+        core->store().list(keys[found.size()], {}, 1, [self = shared_from_this()](core::page page) {
+            if (page.error) {
+                self->told({});
+                return;
+            }
+            const auto& key = self->keys[self->found.size()];
+            const bool there = !page.records.empty() && page.records.front().key == key;
+            self->found.push_back(there ? shown(std::move(page.records.front())) : record{});
+            self->go_on();
+        });
+    }
+};
+
+}  // namespace
+
+void look_at_keys(client& of,
+                  std::vector<std::string> keys,
+                  std::function<void(std::vector<record>)> told) noexcept {
+    const auto& core = lease_access::core(of);
+    if (!core) {
+        return;
+    }
+    const auto looks = std::make_shared<several_looks>();
+    looks->core = core;
+    looks->keys = std::move(keys);
+    looks->told = std::move(told);
+    core->post([looks] { looks->go_on(); });
 }
 
 int liveness_descriptor(client& of) noexcept {

@@ -52,6 +52,14 @@ void on_deadline(lease& of, std::function<void(std::int64_t boottime_ns)> told) 
                                    std::error_code& error,
                                    std::string& message);
 
+/// Looks at keys and hands on what is there, an empty record for a key that the store does not know
+/// and for an empty one; nothing at all when the store cannot be read. Waits for nothing: `told` is
+/// called on a thread of the client's, and must be quick; not at all when the client is closed
+/// meanwhile.
+void look_at_keys(client& of,
+                  std::vector<std::string> keys,
+                  std::function<void(std::vector<record>)> told) noexcept;
+
 /// The throwing constructor's text without the exception.
 [[nodiscard]] std::optional<client> open_client(std::string_view url,
                                                 client_options options,

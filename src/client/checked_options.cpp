@@ -23,12 +23,17 @@ std::string shown(milliseconds length) {
 
 }  // namespace
 
-std::string fault_of_options(const acquire_options& options, const store::capabilities& caps) {
+std::string fault_of_ttl(milliseconds ttl, const store::capabilities& caps) {
     const auto least = std::chrono::ceil<milliseconds>(caps.ttl_min);
     const auto most = std::chrono::floor<milliseconds>(caps.ttl_max);
-    if (options.ttl < least || options.ttl > most) {
-        return "ttl is " + shown(options.ttl) + "; it must be from " + shown(least) + " to " +
-               shown(most);
+    return least <= ttl && ttl <= most ? std::string{}
+                                       : "ttl is " + shown(ttl) + "; it must be from " +
+                                             shown(least) + " to " + shown(most);
+}
+
+std::string fault_of_options(const acquire_options& options, const store::capabilities& caps) {
+    if (auto fault = fault_of_ttl(options.ttl, caps); !fault.empty()) {
+        return fault;
     }
     if (options.wait < milliseconds::zero()) {
         return "wait is " + shown(options.wait) + "; it must not be negative";

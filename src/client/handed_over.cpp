@@ -10,6 +10,18 @@ namespace dibs::detail {
 namespace {
 constexpr std::string_view first_part = "dibs1:";
 constexpr std::size_t holder_digits = 32;
+
+bool holds_another(std::string_view key) {
+    for (auto at = key.find(first_part); at != std::string_view::npos;
+         at = key.find(first_part, at + 1)) {
+        const auto rest = key.substr(at + first_part.size());
+        if (rest.size() > holder_digits && rest[holder_digits] == ':' &&
+            core::holder_id::parse(rest.substr(0, holder_digits))) {
+            return true;
+        }
+    }
+    return false;
+}
 }  // namespace
 
 std::string handed_over::text() const {
@@ -33,7 +45,8 @@ std::optional<handed_over> handed_over::parse(std::string_view text) {
         return std::nullopt;
     }
     text.remove_prefix(static_cast<std::size_t>(at - text.data()) + 1);
-    if (!core::fault_of_key(text).empty()) {
+    // Two handles on one line, say out of two variables: what looks like a key holds a secret.
+    if (!core::fault_of_key(text).empty() || holds_another(text)) {
         return std::nullopt;
     }
     return handed_over{*holder, fence, std::string(text)};

@@ -18,6 +18,7 @@ struct handed_over {
 
     /// `dibs1:HOLDER:FENCE:KEY`. The key comes last, since it may hold any character.
     [[nodiscard]] std::string text() const;
+    /// Of one alone: a key that holds another such text is refused, since it would be told to people.
     [[nodiscard]] static std::optional<handed_over> parse(std::string_view text);
 };
 

@@ -2,6 +2,7 @@
 #include "client/handles.hpp"
 
 #include "client/ask.hpp"
+#include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
 #include "client/handed_over.hpp"
@@ -33,7 +34,7 @@ std::shared_ptr<client_core> usable(client& through,
     parsed = handed_over::parse(handle);
     if (!parsed) {
         told.error = errc::invalid_argument;
-        told.message = "this is not a handle; dibs acquire prints one";
+        told.message = "this is not a handle, or more than one; dibs acquire prints one";
         return nullptr;
     }
     told.key = parsed->key;
@@ -77,8 +78,7 @@ handle_outcome renew_handle(client& through,
     }
     const auto& caps = core->store().caps();
     if (ttl < caps.ttl_min || ttl > caps.ttl_max) {
-        complain(
-            told, *core, errc::invalid_argument, "the ttl is outside of what this store allows");
+        complain(told, *core, errc::invalid_argument, fault_of_ttl(ttl, caps));
         return told;
     }
     core::renew asked;

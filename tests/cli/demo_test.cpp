@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <regex>
 #include <string>
 
@@ -39,6 +41,50 @@ TEST(Demo, UsesTheStoreItIsGivenAndLeavesItFree) {
     const folder here;
     expect_three_then_one(run_dibs(here, {"demo", "duplicate-jobs", "--store", here.store()}));
     EXPECT_EQ(run_dibs(here, {"ls"}).out, "");
+}
+
+/// A demo on a folder for temporary files that is empty before and should be so afterwards.
+launch demo_in(const folder& scratch, const std::string& script) {
+    launch how;
+    how.program = "/bin/sh";
+    how.words = {"-c", script};
+    how.variables["DIBS"] = DIBS_COMMAND;
+    how.variables["TMPDIR"] = scratch.path();
+    return how;
+}
+
+bool is_empty(const folder& scratch) {
+    return std::filesystem::is_empty(scratch.path());
+}
+
+TEST(Demo, LeavesNothingBehindWhenItsReaderDoes) {
+    for (const char* name :
+         {"duplicate-jobs", "watchdog --fast", "blind-release --fast", "fencing --fast"}) {
+        const folder scratch;
+        const auto found =
+            process(demo_in(scratch,
+                            std::string("{ \"$DIBS\" demo ") + name + "; echo $? >&2; } | head -1"))
+                .wait();
+        EXPECT_EQ(found.err, "141\n") << name;
+        EXPECT_TRUE(is_empty(scratch)) << name;
+    }
+}
+
+TEST(Demo, LeavesNeitherFileNorProcessBehindWhenItIsInterrupted) {
+    for (const char* name : {"duplicate-jobs", "watchdog", "blind-release", "fencing"}) {
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+            const folder scratch;
+            process running(demo_in(scratch, std::string("exec \"$DIBS\" demo ") + name));
+            ASSERT_TRUE(eventually([&] {
+                return !running.out().empty() && !children_named(running.id(), "dibs").empty();
+            })) << name;
+            const auto player = children_named(running.id(), "dibs").at(0);
+            running.signal(signal);
+            EXPECT_EQ(running.wait().status, -signal) << name;
+            EXPECT_TRUE(is_empty(scratch)) << name;
+            EXPECT_NE(::kill(-player, 0), 0) << name << ": somebody of it is still there";
+        }
+    }
 }
 
 TEST(Demo, FailsWhenTheStoreDoes) {

@@ -11,7 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
+#include <regex>
 #include <string>
+#include <vector>
 
 namespace dibs::testing {
 namespace {
@@ -124,6 +127,21 @@ TEST(Hold, NobodyMayAcquireAndTheReasonIsTold) {
     const auto refused = run_dibs(here, {"run", "-v", "report", "true"});
     EXPECT_EQ(refused.status, 75);
     EXPECT_TRUE(contains(refused.err, "migration, ask Ada")) << refused.err;
+    for (const auto& words : std::vector<std::vector<std::string>>{{"run", "-v", "report", "true"},
+                                                                   {"acquire", "-v", "report"}}) {
+        auto how = dibs_on(here, words);
+        how.variables["TZ"] = "XYZ-3";
+        const auto told = process(how).wait();
+        EXPECT_EQ(told.status, 75);
+        EXPECT_TRUE(std::regex_search(
+            told.err,
+            std::regex(R"("report" is on hold until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d XYZ )"
+                       R"(\(1 h 59 min left\): migration, ask Ada \(by [^@ ]+@[^ ]+\); store )")))
+            << told.err;
+        EXPECT_TRUE(contains(told.err, here.store())) << told.err;
+        EXPECT_TRUE(contains(told.err, "`dibs hold report --lift`")) << told.err;
+        EXPECT_EQ(std::count(told.err.begin(), told.err.end(), '\n'), 1) << told.err;
+    }
     EXPECT_EQ(run_dibs(here, {"acquire", "report"}).status, 75);
     EXPECT_TRUE(contains(run_dibs(here, {"ls"}).out, "migration, ask Ada"));
     EXPECT_TRUE(contains(run_dibs(here, {"show", "report"}).out, "migration, ask Ada"));
@@ -132,6 +150,22 @@ TEST(Hold, NobodyMayAcquireAndTheReasonIsTold) {
     EXPECT_EQ(run_dibs(here, {"hold", "report", "--lift"}).status, 0);
     EXPECT_EQ(run_dibs(here, {"run", "report", "true"}).status, 0);
     EXPECT_EQ(run_dibs(here, {"hold", "report", "--lift"}).status, 0);
+}
+
+TEST(Hold, AReasonCannotChangeTheTerminal) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"hold", "k", "--for", "1h", "--reason", "a\x1b[31m\nb\r\x9b"}).status,
+              0);
+    for (const auto& words : std::vector<std::vector<std::string>>{{"run", "-v", "k", "true"},
+                                                                   {"acquire", "-v", "k"},
+                                                                   {"check", "k", "--fence", "1"},
+                                                                   {"show", "k"},
+                                                                   {"ls"}}) {
+        const auto told = run_dibs(here, words);
+        const auto text = told.out + told.err;
+        EXPECT_TRUE(contains(text, "a\\x1b[31m\\x0ab\\x0d")) << text;
+        EXPECT_EQ(text.find_first_of("\x1b\r\x9b"), std::string::npos) << text;
+    }
 }
 
 TEST(Hold, ALeaseThatIsHeldStays) {
@@ -171,7 +205,7 @@ TEST(Hold, BadTermsChangeNothing) {
         EXPECT_EQ(refused.status, 64) << words.back() << refused.err;
         EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
     }
-    EXPECT_EQ(run_dibs(here, {"ls", "--all", "--json"}).out, "[]\n");
+    EXPECT_FALSE(std::filesystem::exists(here.file("locks.db")));
 }
 
 TEST(Break, EndsTheLeaseAndStopsTheCommand) {

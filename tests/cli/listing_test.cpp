@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <regex>
 #include <string>
 
 namespace dibs::testing {
@@ -14,6 +15,7 @@ namespace {
 
 TEST(Listing, ShowsWhoHoldsWhat) {
     const folder here;
+    ASSERT_EQ(run_dibs(here, {"run", "other", "true"}).status, 0);
     EXPECT_EQ(run_dibs(here, {"ls"}).out, "");
     EXPECT_EQ(run_dibs(here, {"ls", "--json"}).out, "[]\n");
     process holder(
@@ -38,6 +40,12 @@ TEST(Listing, ShowsWhoHoldsWhat) {
         EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
     }
     EXPECT_EQ(run_dibs(here, {"ls", "nothing:"}).out, "");
+    // Never granted: no fence.
+    ASSERT_EQ(run_dibs(here, {"hold", "new", "--for", "1h", "--reason", "x"}).status, 0);
+    EXPECT_TRUE(std::regex_search(run_dibs(here, {"ls", "new"}).out,
+                                  std::regex("new +\\(on hold\\) +- +- +59 min \\d+ s +- +0")))
+        << run_dibs(here, {"ls", "new"}).out;
+    ASSERT_EQ(run_dibs(here, {"hold", "new", "--lift"}).status, 0);
     holder.signal(SIGTERM);
     holder.wait();
     EXPECT_EQ(run_dibs(here, {"ls"}).out, "");

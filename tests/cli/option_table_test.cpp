@@ -53,9 +53,10 @@ TEST(OptionTable, AcceptsAKeyThatBeginsWithADash) {
 }
 
 TEST(OptionTable, KnowsLettersAloneTogetherAndWithValues) {
-    const auto found = parse({"-vq", "-w5s", "-E", "0", "k", "c"});
+    const auto found = parse({"-vw5s", "-E", "0", "k", "c"});
     EXPECT_TRUE(found.has("verbose"));
-    EXPECT_TRUE(found.has("quiet"));
+    EXPECT_EQ(*found.value("wait"), "5s");
+    EXPECT_TRUE(parse({"-q", "k", "c"}).has("quiet"));
     EXPECT_EQ(*found.value("wait"), "5s");
     EXPECT_EQ(*found.value("held-code"), "0");
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -28,7 +29,28 @@ TEST(Output, ThatCannotBeWrittenIsNoSuccess) {
     const folder here;
     process holder(dibs_on(here, {"run", "k", "sh", "-c", "echo ready; exec sleep 300"}));
     ASSERT_TRUE(eventually([&] { return !holder.out().empty(); })) << holder.err();
+    ASSERT_EQ(shell(here, "\"$DIBS\" once --slot x job true").status, 0);
     for (const char* command : {"ls",
+                                "show k",
+                                "show k --json",
+                                "check k --fence 1 --json",
+                                "runs job",
+                                "runs job --json",
+                                "once job --slot x --dry-run",
+                                "watch",
+                                "watch --json",
+                                "config show",
+                                "config show --json",
+                                "doctor",
+                                "doctor --json",
+                                "bench --seconds 1 --callers 1",
+                                "completion bash",
+                                "completion zsh",
+                                "completion fish",
+                                "man",
+                                "demo watchdog --fast",
+                                "demo blind-release --fast",
+                                "demo fencing --fast",
                                 "ls --json",
                                 "version",
                                 "version --json",

@@ -66,6 +66,30 @@ TEST(RunInheritance, TheChildSeesOnlyTheCallersDescriptorsAndTheOneThatKeepsTheL
     EXPECT_TRUE(ours.front().starts_with(here.path())) << ours.front();
 }
 
+TEST(RunInheritance, TheChildCannotWriteWhereTheReportGoes) {
+    const folder here;
+    for (const std::string start : {"run", "once --slot x"}) {
+        auto how =
+            dibs_on(here,
+                    {"-c",
+                     "\"$0\" " + start +
+                         " --status-fd 5 k sh -c 'ls -l /proc/self/fd; echo early >&5' 5>told"});
+        how.words.emplace_back(DIBS_COMMAND);
+        how.program = "/bin/sh";
+        const auto found = process(how).wait();
+        EXPECT_NE(found.status, 0) << "the child could write there";
+        EXPECT_EQ(found.out.find("/told"), std::string::npos) << found.out;
+        const auto told = read_file(here.file("told"));
+        EXPECT_TRUE(told.starts_with("{\n")) << told;
+        EXPECT_NE(told.find("\"outcome\": \"child\""), std::string::npos) << told;
+    }
+    // One of the three that everybody has stays.
+    const auto by_stderr =
+        run_dibs(here, {"run", "--status-fd", "2", "k", "sh", "-c", "echo mine >&2"});
+    EXPECT_EQ(by_stderr.status, 0);
+    EXPECT_TRUE(by_stderr.err.starts_with("mine\n{\n")) << by_stderr.err;
+}
+
 TEST(RunInheritance, TheChildReadsTheCallersInput) {
     const folder here;
     write_file(here.file("input"), "one\ntwo\n");

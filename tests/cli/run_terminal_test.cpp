@@ -1,75 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // `dibs run` typed at a terminal: Ctrl-C once and twice, a child that reads, and job control.
+#include "screen.hpp"
 #include "support.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <pty.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <string>
 
 namespace dibs::testing {
 namespace {
-
-/// A terminal with somebody who types and reads.
-class screen {
-  public:
-    screen() { EXPECT_EQ(::openpty(&keyboard_, &terminal_, nullptr, nullptr, nullptr), 0); }
-    ~screen() {
-        ::close(keyboard_);
-        close_terminal();
-    }
-    screen(const screen&) = delete;
-    screen& operator=(const screen&) = delete;
-
-    [[nodiscard]] int terminal() const noexcept { return terminal_; }
-    void close_terminal() {
-        if (terminal_ >= 0) {
-            ::close(terminal_);
-            terminal_ = -1;
-        }
-    }
-    void type(const std::string& keys) const {
-        EXPECT_EQ(::write(keyboard_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
-    }
-    /// Whether the text comes to stand there.
-    [[nodiscard]] bool shows(const std::string& text) {
-        return eventually([&] {
-            look();
-            return seen_.find(text) != std::string::npos;
-        });
-    }
-    [[nodiscard]] const std::string& seen() {
-        look();
-        return seen_;
-    }
-    void forget() { seen_.clear(); }
-
-  private:
-    void look() {
-        pollfd ready{keyboard_, POLLIN, 0};
-        char buffer[512];
-        while (::poll(&ready, 1, 0) > 0 && (ready.revents & POLLIN) != 0) {
-            const auto got = ::read(keyboard_, buffer, sizeof buffer);
-            if (got <= 0) {
-                return;
-            }
-            seen_.append(buffer, static_cast<std::size_t>(got));
-        }
-    }
-
-    int keyboard_ = -1;
-    int terminal_ = -1;
-    std::string seen_;
-};
-
-launch at(const screen& where, launch how) {
-    how.terminal = where.terminal();
-    return how;
-}
 
 const std::string ctrl_c = "\x03";
 const std::string ctrl_z = "\x1A";

@@ -166,8 +166,10 @@ TEST_F(Texts, EveryOptionOfEveryCommandIsInAllOfThem) {
             }
         }
         // And none that the parser does not know.
+        const std::regex long_option(" -l ");
         EXPECT_EQ(known.size(),
-                  static_cast<std::size_t>(std::count(fish.begin(), fish.end(), '\n')));
+                  static_cast<std::size_t>(std::distance(
+                      std::sregex_iterator(fish.begin(), fish.end(), long_option), {})));
         EXPECT_EQ(run_dibs(here_, {command, "--no-such-option", "--help"}).status, 64) << command;
     }
 }
@@ -180,6 +182,23 @@ TEST_F(Texts, EveryCommandIsListedForTheShells) {
     }
     EXPECT_EQ(run_dibs(here_, {"completion"}).status, 64);
     EXPECT_EQ(run_dibs(here_, {"completion", "tcsh"}).status, 64);
+}
+
+TEST_F(Texts, TheWordsAfterACommandAreTheSameInAllShells) {
+    for (const auto& [command, choices] :
+         {std::pair{"demo", "duplicate-jobs watchdog blind-release fencing"},
+          std::pair{"completion", "bash zsh fish"},
+          std::pair{"config", "show"}}) {
+        EXPECT_NE(bash_line(command).find(std::string(" choices='") + choices + "'"),
+                  std::string::npos);
+        EXPECT_NE(zsh_.find(std::string("'1: :(") + choices + ")'"), std::string::npos);
+        EXPECT_NE(fish_lines(command).find(std::string(" -a '") + choices + "'"),
+                  std::string::npos);
+        std::istringstream each(choices);
+        for (std::string one; each >> one;) {
+            EXPECT_EQ(run_dibs(here_, {command, one, "--help"}).status, 0) << command << one;
+        }
+    }
 }
 
 /// Runs a shell on a text; the exit status, or 127 when that shell is not here.
@@ -203,6 +222,13 @@ TEST_F(Texts, TheBashScriptCompletes) {
     EXPECT_EQ(completed("dibs acq", 1), "acquire\n");
     EXPECT_EQ(completed("dibs show --js", 2), "--json\n");
     EXPECT_EQ(completed("dibs --store memory: show --js", 4), "--json\n");
+    EXPECT_EQ(completed("dibs demo ''", 2), "duplicate-jobs watchdog blind-release fencing\n");
+    EXPECT_EQ(completed("dibs demo f", 2), "fencing\n");
+    EXPECT_EQ(completed("dibs demo --fa", 2), "--fast\n");
+    EXPECT_EQ(completed("dibs completion ''", 2), "bash zsh fish\n");
+    EXPECT_EQ(completed("dibs config ''", 2), "show\n");
+    EXPECT_EQ(completed("dibs config show ''", 3), "\n");
+    EXPECT_EQ(completed("dibs show ''", 2), "\n");
 }
 
 TEST_F(Texts, TheManualPageIsSoundRoff) {

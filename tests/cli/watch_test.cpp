@@ -136,6 +136,7 @@ TEST(Watch, TellsEachChangeUntilItIsInterrupted) {
 
 TEST(Watch, EndsWhenNobodyReadsAnyMore) {
     const folder here;
+    ASSERT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
     // The status is told by a file, since a pipe has that of its reader.
     auto how = dibs_on(here, {"-c", "{ \"$0\" watch --every 50ms; echo $? > status; } | true"});
     how.words.emplace_back(DIBS_COMMAND);
