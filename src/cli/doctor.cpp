@@ -37,7 +37,7 @@ const command_syntax syntax{
         "exit status: 0 no problem; 1 a problem, also that the store cannot be opened; 64 usage; "
         "78 configuration.\n"
         "\n"
-        "It changes nothing, save that the store is made if it is not there.",
+        "It makes no store, and changes nothing in one.",
     .examples = "  dibs doctor\n  dibs doctor --store sqlite:/var/lib/app/locks.db --json",
 };
 
@@ -54,6 +54,10 @@ std::string_view grade_name(finding::grade state) {
 }
 
 void examine(const store_choice& chosen, std::vector<finding>& findings) {
+    if (is_not_made_yet(chosen)) {
+        findings.push_back({"store", finding::grade::warning, not_made_yet(chosen), {}});
+        return;
+    }
     try {
         auto through = open_client(chosen, "dibs doctor");
         const auto info = through.store();
@@ -108,7 +112,8 @@ int doctor_command(const global_options& global, words given) {
         return exit_status::ok;
     }
     const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
-    const auto chosen = settle_store(flag, find_settings(real_surroundings()), found.has("quiet"));
+    const auto chosen = settle_store(
+        flag, find_settings(real_surroundings()), found.has("quiet"), store_use::existing);
     std::vector<finding> findings;
     examine(chosen, findings);
     const bool sick = std::any_of(findings.begin(), findings.end(), [](const finding& one) {

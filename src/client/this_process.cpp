@@ -2,14 +2,13 @@
 #include "client/this_process.hpp"
 
 #include "core/redaction.hpp"
+#include "store/text_file.hpp"
 
 #include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 namespace dibs::detail {
@@ -35,8 +34,7 @@ std::string user_name() {
 }
 
 std::vector<std::string> command_line() {
-    std::ifstream file("/proc/self/cmdline", std::ios::binary);
-    const std::string all{std::istreambuf_iterator<char>(file), {}};
+    const auto all = store::read_text_file("/proc/self/cmdline").text;
     std::vector<std::string> words;
     for (std::size_t at = 0; at < all.size();) {
         const auto end = std::min(all.find('\0', at), all.size());

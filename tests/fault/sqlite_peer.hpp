@@ -29,7 +29,22 @@ namespace dibs::testing {
 
 class sqlite_peer {
   public:
-    explicit sqlite_peer(const std::string& file, const std::string& boot = {}) {
+    /// Who it becomes, which takes root.
+    struct user {
+        uid_t id;
+        gid_t group;
+        gid_t further_group;
+    };
+
+    sqlite_peer(const std::string& file, const user& who)
+        : sqlite_peer{file,
+                      {},
+                      "DIBS_PEER_USER=" + std::to_string(who.id) + ' ' + std::to_string(who.group) +
+                          ' ' + std::to_string(who.further_group)} {}
+
+    explicit sqlite_peer(const std::string& file,
+                         const std::string& boot = {},
+                         std::string variable = {}) {
         std::array<int, 2> in{};
         std::array<int, 2> out{};
         if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0) {
@@ -44,8 +59,13 @@ class sqlite_peer {
         std::string boot_id = boot;
         std::array<char*, 4> words{
             program.data(), path.data(), boot.empty() ? nullptr : boot_id.data(), nullptr};
-        const int failed =
-            ::posix_spawn(&pid_, program.c_str(), &plan, nullptr, words.data(), environ);
+        std::array<char*, 2> variables{variable.data(), nullptr};
+        const int failed = ::posix_spawn(&pid_,
+                                         program.c_str(),
+                                         &plan,
+                                         nullptr,
+                                         words.data(),
+                                         variable.empty() ? environ : variables.data());
         ::posix_spawn_file_actions_destroy(&plan);
         ::close(in[0]);
         ::close(out[1]);

@@ -22,6 +22,7 @@
 #include "support/verbs.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -262,6 +263,17 @@ class peer {
 int main(int count, char** arguments) {
     if (count < 2) {
         return 2;
+    }
+    if (const char* user = std::getenv("DIBS_PEER_USER")) {
+        std::istringstream numbers{user};
+        uid_t id = 0;
+        gid_t group = 0;
+        gid_t further = 0;
+        numbers >> id >> group >> further;
+        if (!numbers || ::setgroups(1, &further) != 0 || ::setgid(group) != 0 ||
+            ::setuid(id) != 0) {
+            return 3;
+        }
     }
     dibs::testing::peer one{arguments[1], count > 2 ? arguments[2] : ""};
     return one.serve();

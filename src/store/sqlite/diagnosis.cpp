@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/diagnosis.hpp"
 
+#include "store/sqlite/errors.hpp"
 #include "store/sqlite/holders_folder.hpp"
 #include "store/sqlite/place.hpp"
 #include "store/sqlite/sql.hpp"
 #include "store/sqlite/statement.hpp"
 
+#include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -45,6 +48,14 @@ std::string name_of_user(uid_t user) {
     return known ? found->pw_name : "user " + std::to_string(user);
 }
 
+std::string name_of_group(gid_t group) {
+    std::array<char, 4096> room{};
+    ::group entry{};
+    ::group* found = nullptr;
+    const bool known = ::getgrgid_r(group, &entry, room.data(), room.size(), &found) == 0 && found;
+    return known ? found->gr_name : std::to_string(group);
+}
+
 std::string octal(mode_t mode) {
     std::string text;
     for (const unsigned shift : {6U, 3U, 0U}) {
@@ -62,6 +73,9 @@ class examination {
         space();
         rights("file", whom_.path);
         rights("folder", std::filesystem::path(whom_.path).parent_path().string());
+        companion("log", whom_.path + "-wal", S_IFREG);
+        companion("log index", whom_.path + "-shm", S_IFREG);
+        companion("holders folder", whom_.path + ".holders", S_IFDIR);
         if (connect()) {
             schema();
             integrity();
@@ -85,8 +99,9 @@ class examination {
         if (::stat(whom_.path.c_str(), &entry) != 0) {
             tell("file system",
                  grade::problem,
-                 whom_.path + ": " + std::strerror(errno),
-                 "the file was removed while it was in use; end every process that uses it");
+                 shown_path(whom_.path) + ": " + std::strerror(errno),
+                 "the file was moved or removed while it was in use; end every process that uses "
+                 "it");
             return;
         }
         const auto kind = kind_of_mount(entry.st_dev);
@@ -128,18 +143,24 @@ class examination {
 
     void rights(const std::string& subject, const std::string& path) {
         struct stat entry {};
-        if (::stat(path.c_str(), &entry) != 0) {
-            return;  // told as the file system
+        if (::stat(path.c_str(), &entry) == 0) {  // otherwise told as the file system
+            judge_rights(subject, path, entry);
         }
-        const std::string what =
-            "of " + name_of_user(entry.st_uid) + ", mode " + octal(entry.st_mode) + ": " + path;
+    }
+
+    void judge_rights(const std::string& subject,
+                      const std::string& path,
+                      const struct stat& entry) {
+        const auto what = described(path, entry);
         const bool sticky = S_ISDIR(entry.st_mode) && (entry.st_mode & S_ISVTX) != 0;
+        const bool shared = (entry.st_mode & S_IWGRP) != 0 &&
+                            ::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) == 0;
         if ((entry.st_mode & S_IWOTH) != 0 && !sticky) {
             tell(subject,
                  grade::problem,
                  what,
                  "everybody may write it, so anybody can take or end leases; chmod o-w");
-        } else if (entry.st_uid != ::geteuid() && !sticky) {
+        } else if (entry.st_uid != ::geteuid() && !sticky && !shared) {
             tell(subject,
                  grade::warning,
                  what,
@@ -149,32 +170,96 @@ class examination {
         }
     }
 
+    /// What lies beside the file must be as accessible as the file, or else some of its users work
+    /// without: they are refused, or take the dead for alive.
+    void companion(const std::string& subject, const std::string& path, mode_t kind) {
+        struct stat entry {};
+        struct stat file {};
+        if (::lstat(path.c_str(), &entry) != 0 || ::stat(whom_.path.c_str(), &file) != 0) {
+            const bool fresh = errno == ENOENT;
+            tell(subject,
+                 fresh ? grade::ok : grade::problem,
+                 shown_path(path) + (fresh ? ": not made yet" : std::strerror(errno)),
+                 fresh ? "" : "give this user the right to look at it");
+            return;
+        }
+        const auto what = described(path, entry);
+        if ((entry.st_mode & S_IFMT) != kind) {
+            const bool folder = kind == S_IFDIR;
+            tell(subject,
+                 grade::problem,
+                 what + (folder ? " is not a folder" : " is not a plain file"),
+                 "nothing can be acquired; move it away, dibs makes its own");
+            return;
+        }
+        const mode_t wanted =
+            kind == S_IFDIR ? rights_of_folder(file.st_mode) : file.st_mode & 0666U;
+        const bool by_group = (file.st_mode & S_IWGRP) != 0;
+        const bool same_users =
+            by_group ? entry.st_gid == file.st_gid : entry.st_uid == file.st_uid;
+        if ((entry.st_mode & wanted) == wanted && same_users) {
+            judge_rights(subject, path, entry);
+            return;
+        }
+        tell(subject,
+             grade::problem,
+             what,
+             "who may use the file (" + described(whom_.path, file) +
+                 ") must be able to use this too: chown and chmod it to match" +
+                 (kind == S_IFDIR ? "" : ", while no process uses the store"));
+    }
+
+    static std::string described(const std::string& path, const struct stat& entry) {
+        return "of " + name_of_user(entry.st_uid) + ", group " + name_of_group(entry.st_gid) +
+               ", mode " + octal(entry.st_mode) + ": " + shown_path(path);
+    }
+
     bool connect() {
         sqlite3* made = nullptr;
         const int code = sqlite3_open_v2(whom_.path.c_str(), &made, SQLITE_OPEN_READWRITE, nullptr);
         db_.reset(made);
         if (code != SQLITE_OK) {
-            tell("schema", grade::problem, sqlite3_errstr(code), "the file cannot be opened");
+            tell("schema",
+                 grade::problem,
+                 translate(made, code, shown_path(whom_.path)).detail,
+                 "no lease can be had before it is mended");
             return false;
         }
         sqlite3_busy_timeout(made, busy_ms);
+        // The last one to go would fold the log into the file.
+        sqlite3_db_config(made, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
         return true;
     }
 
     /// The first column of the first row.
     std::optional<std::string> ask(std::string_view query) {
         statement asked;
-        if (asked.prepare(db_.get(), query) != SQLITE_OK || asked.step() != SQLITE_ROW) {
+        trouble_ = asked.prepare(db_.get(), query);
+        trouble_ = trouble_ == SQLITE_OK ? asked.step() : trouble_;
+        if (is_busy()) {
+            sqlite3_busy_timeout(db_.get(), 0);  // waited for once is enough
+        }
+        if (trouble_ != SQLITE_ROW) {
             return std::nullopt;
         }
         return std::string(asked.text(0));
     }
 
+    [[nodiscard]] bool is_busy() const {
+        return (trouble_ & 0xff) == SQLITE_BUSY || (trouble_ & 0xff) == SQLITE_LOCKED;
+    }
+
+    /// What the last question was answered with; the connection's own words are about a later step.
     void unreadable(std::string subject) {
+        const bool busy = is_busy();
+        const std::string why =
+            trouble_ == SQLITE_DONE ? "there is nothing" : sqlite3_errstr(trouble_);
         tell(std::move(subject),
-             grade::problem,
-             std::string("cannot be read: ") + sqlite3_errmsg(db_.get()),
-             "restore the file from a backup, or move it away so that a new one is made");
+             busy ? grade::warning : grade::problem,
+             "cannot be read: " + why,
+             busy ? "another process keeps the file locked; look for one that holds a long "
+                    "transaction on it"
+                  : "restore the file from a backup, or move it away so that a new one is made");
     }
 
     void schema() {
@@ -241,9 +326,11 @@ class examination {
     void processes() {
         holders_folder folder(whom_.path, whom_.self);
         statement all;
-        if (all.prepare(db_.get(),
-                        "SELECT process.id, process.pid FROM process JOIN boot ON boot.number = "
-                        "process.boot WHERE process.gone IS NULL AND boot.id = ?1") != SQLITE_OK) {
+        trouble_ = all.prepare(db_.get(),
+                               "SELECT process.id, process.pid FROM process JOIN boot ON "
+                               "boot.number = process.boot WHERE process.gone IS NULL AND "
+                               "boot.id = ?1");
+        if (trouble_ != SQLITE_OK) {
             unreadable("processes");
             return;
         }
@@ -251,7 +338,7 @@ class examination {
         std::size_t alive = 0;
         std::size_t unclear = 0;
         std::string dead;
-        while (all.step() == SQLITE_ROW) {
+        while ((trouble_ = all.step()) == SQLITE_ROW) {
             process_id id;
             const auto bytes = all.text(0);
             if (bytes.size() != id.bytes.size()) {
@@ -268,12 +355,16 @@ class examination {
                 ++unclear;
             }
         }
+        if (trouble_ != SQLITE_DONE) {
+            unreadable("processes");
+            return;
+        }
         const auto count = std::to_string(alive) + " alive";
         if (unclear > 0) {
             tell("processes",
                  grade::warning,
                  count + ", " + std::to_string(unclear) + " whose sign of life cannot be read",
-                 "somebody removed files from " + whom_.path +
+                 "somebody removed files from " + shown_path(whom_.path) +
                      ".holders, or they are another user's; the leases of these processes end by "
                      "expiry alone");
         } else if (!dead.empty()) {
@@ -327,6 +418,7 @@ class examination {
 
     const patient& whom_;
     std::vector<finding> told_;
+    int trouble_ = SQLITE_OK;  // of the last question
     struct close {
         void operator()(sqlite3* opened) const noexcept { sqlite3_close_v2(opened); }
     };

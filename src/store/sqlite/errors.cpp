@@ -34,7 +34,7 @@ meaning meaning_of_errno(int number) {
             return {errc::store_refused, "free some space and try again"};
         case EMFILE:
         case ENFILE:
-            return {errc::store_refused, "raise the limit of open files"};
+            return {errc::store_refused, "raise the limit of open files (ulimit -n)"};
         case EISDIR:
             return {errc::invalid_argument, "name a file, not a folder"};
         case ENAMETOOLONG:
@@ -42,6 +42,12 @@ meaning meaning_of_errno(int number) {
         default:
             return {errc::store_unreachable, "check the path"};
     }
+}
+
+/// What the system said when SQLite could not open, read or write a file; 0: not known.
+int system_error_of(sqlite3* db, int code) {
+    const bool of_system = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_IOERR;
+    return of_system && db != nullptr ? sqlite3_system_errno(db) : 0;
 }
 
 meaning meaning_of(sqlite3* db, int code) {
@@ -61,7 +67,7 @@ meaning meaning_of(sqlite3* db, int code) {
             return {errc::permission_denied, "check the rights of the file and its folder"};
         case SQLITE_CANTOPEN:
         case SQLITE_IOERR: {
-            const int number = db != nullptr ? sqlite3_system_errno(db) : 0;
+            const int number = system_error_of(db, code);
             if (number != 0) {
                 return meaning_of_errno(number);
             }
@@ -113,7 +119,11 @@ failure translate(sqlite3* db, int code, std::string_view doing) {
     text += own ? sqlite3_errmsg(db) : sqlite3_errstr(code);
     text += " (SQLite ";
     text += std::to_string(own ? sqlite3_extended_errcode(db) : code);
-    text += "); ";
+    text += ")";
+    if (const int number = system_error_of(db, code); number != 0) {
+        text += ": " + std::generic_category().message(number);
+    }
+    text += "; ";
     text += means.advice;
     return {means.code, std::move(text)};
 }

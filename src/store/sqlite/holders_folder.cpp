@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/holders_folder.hpp"
 
+#include <dibs/error.hpp>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -56,7 +58,22 @@ bool address_of(int folder, const std::string& path, const std::string& name, so
     return true;
 }
 
+/// What root makes, or a member of a group that shares the file, belongs to whom the file belongs
+/// to. Who may not give it away keeps it.
+void give_to_owner_of(const struct stat& what, int folder, const char* name) {
+    const bool theirs = ::geteuid() == 0 && what.st_uid != ::geteuid();
+    if (theirs || what.st_gid != ::getegid()) {
+        const uid_t user = theirs ? what.st_uid : static_cast<uid_t>(-1);
+        (void)!::fchownat(folder, name, user, what.st_gid, AT_SYMLINK_NOFOLLOW);
+    }
+}
+
 }  // namespace
+
+mode_t rights_of_folder(mode_t file) noexcept {
+    const mode_t readers = (file & 0444U) | 0400U;
+    return (file & 0666U) | 0600U | (readers >> 2U);
+}
 
 std::size_t holders_folder::by_bytes::operator()(const process_id& id) const noexcept {
     std::size_t value = 0;
@@ -85,16 +102,26 @@ failure holders_folder::ensure_folder() {
     }
     // Whoever may use the file may use the folder.
     struct stat file {};
-    const mode_t readers = ::stat(file_.c_str(), &file) == 0 ? file.st_mode & 0444U : 0400U;
-    const mode_t mode = (file.st_mode & 0666U) | 0600U | ((readers | 0400U) >> 2U);
-    if (::mkdir(path_.c_str(), mode) == 0) {
+    const bool known = ::stat(file_.c_str(), &file) == 0;
+    const mode_t mode = rights_of_folder(known ? file.st_mode : 0600U);
+    if (::mkdir(path_.c_str(), 0700) == 0) {
+        if (known) {
+            give_to_owner_of(file, AT_FDCWD, path_.c_str());
+        }
         ::chmod(path_.c_str(), mode);
     } else if (errno != EEXIST) {
         return translate_errno(errno, shown_path(path_) + ": the folder cannot be made");
     }
-    return folder() >= 0
-               ? failure{}
-               : translate_errno(errno, shown_path(path_) + ": the folder cannot be opened");
+    if (folder() >= 0) {
+        return {};
+    }
+    if (errno == ENOTDIR) {
+        return {errc::store_damaged,
+                shown_path(path_) +
+                    ": not a folder; move it away, dibs needs this name for the signs of life of "
+                    "its processes"};
+    }
+    return translate_errno(errno, shown_path(path_) + ": the folder cannot be opened");
 }
 
 failure holders_folder::appear() {
@@ -116,6 +143,7 @@ failure holders_folder::appear() {
     // A writer cannot come before a reader without waiting.
     const descriptor reader{::openat(folder(), draft.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
     descriptor writer{::openat(folder(), draft.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)};
+    give_to_owner_of(entry, folder(), draft.c_str());
     if (!reader || !writer || ::fchmodat(folder(), draft.c_str(), mode, 0) != 0 ||
         ::renameat(folder(), draft.c_str(), folder(), name.c_str()) != 0) {
         const int number = errno;
@@ -177,8 +205,11 @@ failure holders_folder::bind_wake(descriptor& bound) {
     struct stat entry {};
     const mode_t mode = ::fstat(folder(), &entry) == 0 ? entry.st_mode & 0666U : 0600U;
     if (!made ||
-        ::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-        ::fchmodat(folder(), name.c_str(), mode, 0) != 0) {
+        ::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        return translate_errno(errno, doing);
+    }
+    give_to_owner_of(entry, folder(), name.c_str());
+    if (::fchmodat(folder(), name.c_str(), mode, 0) != 0) {
         return translate_errno(errno, doing);
     }
     bound = std::move(made);

@@ -19,6 +19,8 @@
 #include "store/sqlite/errors.hpp"
 #include "store/sqlite/process_id.hpp"
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -28,6 +30,10 @@
 #include <unordered_map>
 
 namespace dibs::store::sqlite {
+
+/// The rights of the folder that belongs to a file with these: who may use the one may use the
+/// other.
+[[nodiscard]] mode_t rights_of_folder(mode_t file) noexcept;
 
 class holders_folder {
   public:

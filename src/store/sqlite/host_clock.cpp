@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/host_clock.hpp"
 
+#include "store/text_file.hpp"
+
 #include <dibs/error.hpp>
 
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace dibs::store::sqlite {
@@ -49,8 +50,12 @@ failure host_clock::open(host_clock& opened) {
                 "itself, so its clock cannot be compared with others'; start dibs in a child "
                 "(unshare --fork)"};
     }
-    std::ifstream file{"/proc/self/timens_offsets"};
-    opened.offset_ = boot_offset(std::string{std::istreambuf_iterator<char>{file}, {}});
+    constexpr auto path = "/proc/self/timens_offsets";
+    const auto offsets = read_text_file(path);
+    if (offsets.trouble != 0 && offsets.trouble != ENOENT) {
+        return translate_errno(offsets.trouble, std::string{path} + ": cannot be read");
+    }
+    opened.offset_ = boot_offset(offsets.text);
     return {};
 }
 
@@ -63,8 +68,12 @@ core::store_now host_clock::now() const noexcept {
 
 failure read_boot_id(std::string& id) {
     constexpr auto path = "/proc/sys/kernel/random/boot_id";
-    std::ifstream file{path};
-    if (!(file >> id) || id.empty()) {
+    const auto file = read_text_file(path);
+    if (file.trouble == EMFILE || file.trouble == ENFILE) {
+        return translate_errno(file.trouble, std::string{path} + ": cannot be read");
+    }
+    id = file.text.substr(0, file.text.find('\n'));
+    if (file.trouble != 0 || id.empty()) {
         return {errc::unsupported,
                 std::string{path} +
                     ": cannot be read, so grants from before a reboot could not be told from live "

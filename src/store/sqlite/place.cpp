@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/place.hpp"
 
+#include "store/text_file.hpp"
+
 #include <dibs/error.hpp>
 
 #include <fcntl.h>
@@ -12,7 +14,6 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -137,7 +138,7 @@ failure look_at_folder(const std::string& folder, const std::string& path) {
 
 std::string kind_of_mount(dev_t device) {
     const auto wanted = std::to_string(major(device)) + ':' + std::to_string(minor(device));
-    std::ifstream mounts{"/proc/self/mountinfo"};
+    std::istringstream mounts{read_text_file("/proc/self/mountinfo").text};
     for (std::string line; std::getline(mounts, line);) {
         std::istringstream fields{line};
         std::string id;
