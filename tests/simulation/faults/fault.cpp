@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/faults/fault.hpp"
+
+#include <utility>
+
+namespace dibs::simulation {
+
+namespace {
+
+void tell_laws(scene& on, std::string_view excuses) {
+    if (excuses.find("C1") != std::string_view::npos) {
+        on.laws.excuse_overlaps();
+    }
+    if (excuses.find("C3") != std::string_view::npos) {
+        on.laws.excuse_fences();
+    }
+}
+
+}  // namespace
+
+lasting::lasting(scene& on, std::string_view name, std::string_view proc)
+    : scene_(on), name_(name), id_(on.history.new_id()) {
+    auto told = on.history.event("fault", "begin");
+    told.text("name", name_).number("id", id_);
+    if (!proc.empty()) {
+        told.text("note", proc);
+    }
+}
+
+void lasting::over() {
+    if (const auto id = std::exchange(id_, 0); id != 0) {
+        scene_.history.event("fault", "end").text("name", name_).number("id", id);
+    }
+}
+
+void note_fault(scene& on, std::string_view name, std::string_view excuses, std::string_view proc) {
+    tell_laws(on, excuses);
+    auto told = on.history.event("fault", "at");
+    told.text("name", name);
+    if (!proc.empty()) {
+        told.text("note", proc);
+    }
+    if (!excuses.empty()) {
+        told.raw("excuses", "[" + std::string{excuses} + "]");
+    }
+}
+
+}  // namespace dibs::simulation

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The two laws that are cheap enough to be checked at every step of every run: grants of a key are
+// disjoint by the store's clock, and fences rise. The checker judges everything else, and these
+// again, from the history.
+
+#include "core/fence.hpp"
+#include "core/holder_id.hpp"
+#include "core/time.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dibs::simulation {
+
+class invariants {
+  public:
+    void granted(const std::string& key,
+                 const core::holder_id& holder,
+                 core::fence_block fences,
+                 core::store_instant now,
+                 core::store_instant expires);
+    void prolonged(const std::string& key,
+                   const core::holder_id& before,
+                   const core::holder_id& after,
+                   core::fence_block fences,
+                   core::store_instant now,
+                   core::store_instant expires);
+    void ended(const std::string& key, const core::holder_id& holder);
+
+    /// From now on the store may have forgotten grants, or its clock was stepped.
+    void excuse_overlaps() noexcept { overlaps_excused_ = true; }
+    void excuse_fences() noexcept { fences_excused_ = true; }
+
+    [[nodiscard]] const std::vector<std::string>& broken() const noexcept { return broken_; }
+    [[nodiscard]] std::uint64_t excused() const noexcept { return excused_; }
+    [[nodiscard]] std::uint64_t grants() const noexcept { return grants_; }
+
+  private:
+    struct known {
+        bool held = false;
+        core::holder_id holder;
+        core::store_instant expires{};
+        core::fence_number last = 0;
+    };
+    void break_law(bool excused, std::string text);
+
+    std::map<std::string, known> keys_;
+    std::vector<std::string> broken_;
+    std::uint64_t excused_ = 0;
+    std::uint64_t grants_ = 0;
+    bool overlaps_excused_ = false;
+    bool fences_excused_ = false;
+};
+
+}  // namespace dibs::simulation

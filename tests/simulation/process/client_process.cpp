@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/process/client_process.hpp"
+
+#include "simulation/process/client_surroundings.hpp"
+
+#include <utility>
+
+namespace dibs::simulation {
+
+client_process::client_process(world& in,
+                               host& on,
+                               std::string name,
+                               std::uint64_t number,
+                               std::uint64_t seed,
+                               recorder& history,
+                               traffic& counted,
+                               store_model& model,
+                               const weather& conditions)
+    : history_(history), process_(in, on, std::move(name), number, seed) {
+    auto opened = model.open(process_, conditions);
+    cut_ = std::move(opened.cut);
+    opened_ = std::move(opened.opened);
+    auto edge =
+        std::make_unique<observed_store>(process_, history, counted, std::move(opened.made));
+    edge_ = edge.get();
+    core_ = detail::client_core::make(
+        std::make_unique<client_surroundings>(process_), std::move(edge), {});
+    client_.emplace(detail::lease_access::make(core_));
+    edge_->ask_for_deadlines([this](const core::holder_id& holder) -> std::optional<core::instant> {
+        for (const auto& one : core_->watchdog().guarded()) {
+            if (one->holder == holder) {
+                return one->deadline();
+            }
+        }
+        return std::nullopt;
+    });
+    process_.at_death([this] { let_go(); });
+}
+
+void client_process::let_go() {
+    cut_ = {};
+    opened_ = {};
+    client_.reset();
+    core_.reset();
+}
+
+void client_process::cut_connections() {
+    if (cut_) {
+        cut_();
+    }
+}
+
+void client_process::line_opened() {
+    if (opened_) {
+        opened_();
+    }
+}
+
+}  // namespace dibs::simulation

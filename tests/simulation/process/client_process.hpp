@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A process with a client in it: the real one, on simulated surroundings and a simulated store.
+
+#include "client/client_core.hpp"
+#include "simulation/process/observed_store.hpp"
+#include "simulation/process/process.hpp"
+#include "simulation/stores/store_model.hpp"
+
+#include <dibs/client.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace dibs::simulation {
+
+class client_process final {
+  public:
+    client_process(world& in,
+                   host& on,
+                   std::string name,
+                   std::uint64_t number,
+                   std::uint64_t seed,
+                   recorder& history,
+                   traffic& counted,
+                   store_model& model,
+                   const weather& conditions);
+
+    [[nodiscard]] process& self() noexcept { return process_; }
+    [[nodiscard]] const std::string& name() const noexcept { return process_.name(); }
+    [[nodiscard]] bool alive() const noexcept { return process_.alive(); }
+    [[nodiscard]] recorder& history() noexcept { return history_; }
+
+    /// Requires: alive.
+    [[nodiscard]] dibs::client& client() noexcept { return *client_; }
+    [[nodiscard]] const std::shared_ptr<detail::client_core>& core() noexcept { return core_; }
+    [[nodiscard]] observed_store& edge() noexcept { return *edge_; }
+
+    void kill() { process_.kill(); }
+    void cut_connections();
+    void line_opened();
+
+    /// For calls that belong to the process's work, so that they go with it.
+    void at_death(std::function<void()> let_go) { process_.at_death(std::move(let_go)); }
+
+  private:
+    void let_go();
+
+    recorder& history_;
+    process process_;
+    observed_store* edge_ = nullptr;
+    std::function<void()> cut_;
+    std::function<void()> opened_;
+    std::shared_ptr<detail::client_core> core_;
+    std::optional<dibs::client> client_;
+};
+
+}  // namespace dibs::simulation

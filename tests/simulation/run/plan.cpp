@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/run/plan.hpp"
+
+#include "simulation/faults/fault.hpp"
+#include "simulation/stores/store_model.hpp"
+#include "simulation/workloads/workload.hpp"
+
+#include <stdexcept>
+
+namespace dibs::simulation {
+
+namespace {
+
+const store_kind* drawn_store(random& chance, std::string_view wished) {
+    if (wished.empty()) {
+        return &store_kinds()[chance.below(store_kinds().size())];
+    }
+    const auto* found = store_kind_named(wished);
+    if (found == nullptr) {
+        throw std::invalid_argument{"no store model is called " + std::string{wished}};
+    }
+    return found;
+}
+
+const workload_kind* drawn_workload(random& chance, std::string_view wished) {
+    if (wished.empty()) {
+        for (;;) {
+            const auto& one = workload_kinds()[chance.below(workload_kinds().size())];
+            if (one.drawn) {
+                return &one;
+            }
+        }
+    }
+    const auto* found = workload_kind_named(wished);
+    if (found == nullptr) {
+        throw std::invalid_argument{"no workload is called " + std::string{wished}};
+    }
+    return found;
+}
+
+}  // namespace
+
+plan draw_plan(std::uint64_t seed, const plan_wishes& wishes) {
+    // Its own generator: what is drawn here does not move what the run draws.
+    random chance{seed ^ 0xD1B5U};
+    plan drawn;
+    drawn.seed = seed;
+    drawn.store = drawn_store(chance, wishes.store);
+    drawn.workload = drawn_workload(chance, wishes.workload);
+    drawn.processes = static_cast<unsigned>(chance.between(2, 5));
+    drawn.callers = static_cast<unsigned>(chance.chance(500) ? 1 : chance.between(2, 5));
+    drawn.keys = static_cast<unsigned>(chance.chance(700) ? 1 : chance.between(2, 3));
+    drawn.ttl = core::milliseconds{chance.between(200, 3000)};
+    drawn.faults_for = chance.between(6 * drawn.ttl, 14 * drawn.ttl);
+    drawn.healed_for = 6 * drawn.ttl + std::chrono::seconds{10};
+    drawn.work_most = chance.skewed(core::milliseconds{2}, 2 * drawn.ttl);
+    drawn.rest_most = chance.skewed(core::milliseconds{2}, 2 * drawn.ttl);
+    drawn.cancel_per_mille = static_cast<unsigned>(chance.chance(500) ? chance.below(300) : 0);
+    if (!wishes.fault.empty() && fault_kind_named(wishes.fault) == nullptr) {
+        throw std::invalid_argument{"no fault is called " + std::string{wishes.fault}};
+    }
+    for (const auto& one : fault_kinds()) {
+        const bool by_lot = chance.chance(one.per_mille);
+        const bool wished = wishes.fault.empty() ? by_lot : one.name == wishes.fault;
+        if (wished && !wishes.without_faults && one.suits(*drawn.store)) {
+            drawn.faults.push_back(&one);
+        }
+    }
+    return drawn;
+}
+
+std::string plan::text() const {
+    std::string told = "seed " + std::to_string(seed) + ": store " + std::string{store->name} +
+                       ", workload " + std::string{workload->name} + ", " +
+                       std::to_string(processes) + " processes of " + std::to_string(callers) +
+                       " callers, " + std::to_string(keys) + " keys, ttl " +
+                       std::to_string(ttl.count()) + " ms, faults:";
+    for (const auto* one : faults) {
+        told += " " + std::string{one->name};
+    }
+    return faults.empty() ? told + " none" : told;
+}
+
+}  // namespace dibs::simulation

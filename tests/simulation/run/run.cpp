@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/run/run.hpp"
+
+#include "simulation/faults/fault.hpp"
+#include "simulation/run/scene.hpp"
+#include "simulation/workloads/workload.hpp"
+
+#include <memory>
+
+namespace dibs::simulation {
+
+namespace {
+
+void write_plan(scene& on) {
+    const auto& drawn = on.drawn;
+    on.history.event("plan").number("format", 1).text("note", drawn.text());
+}
+
+void write_end(scene& on) {
+    for (auto& one : on.seats()) {
+        if (one.now && one.now->alive()) {
+            on.history.event("clock").text("proc", one.now->name()).time("local_ns", one.on->now());
+        }
+    }
+    on.history.event("clock").time("store_ns", on.store().clock().lease);
+    on.history.event("over");
+}
+
+}  // namespace
+
+outcome run(const plan& drawn) {
+    scene stage{drawn};
+    write_plan(stage);
+    const auto work = drawn.workload->make(stage);
+    stage.put_to_work = [&work](client_process& newcomer) { work->employ(newcomer); };
+    stage.start_all();
+
+    std::vector<std::unique_ptr<fault>> faults;
+    for (const auto* one : drawn.faults) {
+        faults.push_back(one->make(stage, stage.chance.split()));
+        faults.back()->begin();
+    }
+    stage.world.run_until(drawn.faults_for);
+    stage.heal();
+    for (const auto& one : faults) {
+        one->heal();
+    }
+    const auto grants_before = stage.laws.grants();
+    stage.world.run_until(drawn.faults_for + drawn.healed_for);
+    if (stage.laws.grants() == grants_before) {
+        stage.complain("after all faults were over nobody was granted anything any more");
+    }
+    write_end(stage);
+    work->judge();
+
+    outcome told;
+    told.violations = stage.laws.broken();
+    for (const auto& one : stage.complaints()) {
+        told.violations.push_back(one);
+    }
+    told.history = stage.history.text();
+    told.digest = digest(told.history);
+    told.steps = stage.world.steps();
+    told.operations = stage.counted.answered;
+    told.grants = stage.laws.grants();
+    told.excused = stage.laws.excused();
+    told.lost_updates = work->lost_updates();
+    return told;
+}
+
+}  // namespace dibs::simulation

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulator's command: runs seeds, tells what they broke, and how to see it again.
+
+#include "simulation/run/run.hpp"
+#include "simulation/stores/store_model.hpp"
+#include "simulation/workloads/workload.hpp"
+
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace dibs::simulation;
+
+struct settings {
+    std::uint64_t seeds = 100;
+    std::uint64_t first = 1;
+    bool one_seed = false;
+    std::string store;
+    std::string workload;
+    std::string fault;
+    std::string history;
+    bool without_faults = false;
+    bool digests = false;
+};
+
+std::uint64_t number_of(std::string_view text) {
+    std::uint64_t value = 0;
+    const auto [at, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (fault != std::errc{} || at != text.data() + text.size()) {
+        throw std::invalid_argument{"not a number: " + std::string{text}};
+    }
+    return value;
+}
+
+settings read_arguments(const std::vector<std::string>& words) {
+    settings read;
+    for (std::size_t at = 0; at < words.size(); ++at) {
+        const auto& word = words[at];
+        const auto value = [&]() -> const std::string& {
+            if (at + 1 == words.size()) {
+                throw std::invalid_argument{word + " needs a value"};
+            }
+            return words[++at];
+        };
+        if (word == "--seeds") {
+            read.seeds = number_of(value());
+        } else if (word == "--first") {
+            read.first = number_of(value());
+        } else if (word == "--seed") {
+            read.first = number_of(value());
+            read.seeds = 1;
+            read.one_seed = true;
+        } else if (word == "--store") {
+            read.store = value();
+        } else if (word == "--workload") {
+            read.workload = value();
+        } else if (word == "--fault") {
+            read.fault = value();
+        } else if (word == "--history") {
+            read.history = value();
+        } else if (word == "--no-faults") {
+            read.without_faults = true;
+        } else if (word == "--digests") {
+            read.digests = true;
+        } else {
+            throw std::invalid_argument{"unknown argument: " + word};
+        }
+    }
+    return read;
+}
+
+std::string replay_line(std::uint64_t seed, const settings& with) {
+    auto line = "./scripts/simulate --seed " + std::to_string(seed);
+    const auto add = [&](std::string_view name, const std::string& value) {
+        line += value.empty() ? "" : " " + std::string{name} + " " + value;
+    };
+    add("--store", with.store);
+    add("--workload", with.workload);
+    add("--fault", with.fault);
+    line += with.without_faults ? " --no-faults" : "";
+    return line;
+}
+
+int simulate(const settings& with) {
+    const auto began = std::chrono::steady_clock::now();
+    std::uint64_t steps = 0;
+    std::uint64_t operations = 0;
+    std::uint64_t failed = 0;
+    std::uint64_t excused = 0;
+    std::uint64_t lost = 0;
+    for (auto seed = with.first; seed < with.first + with.seeds; ++seed) {
+        const auto drawn = draw_plan(seed,
+                                     {.store = with.store,
+                                      .workload = with.workload,
+                                      .without_faults = with.without_faults,
+                                      .fault = with.fault});
+        if (with.one_seed) {
+            std::printf("%s\n", drawn.text().c_str());
+        }
+        const auto told = run(drawn);
+        steps += told.steps;
+        operations += told.operations;
+        excused += told.excused;
+        lost += told.lost_updates;
+        if (with.digests) {
+            std::printf("%llu %016llx\n",
+                        static_cast<unsigned long long>(seed),
+                        static_cast<unsigned long long>(told.digest));
+        }
+        if (!with.history.empty()) {
+            std::ofstream{with.history} << told.history;
+        }
+        if (!told.violations.empty()) {
+            ++failed;
+            std::printf("VIOLATION, %s\n", drawn.text().c_str());
+            for (const auto& one : told.violations) {
+                std::printf("  %s\n", one.c_str());
+            }
+            std::printf("  replay: %s\n", replay_line(seed, with).c_str());
+        }
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    std::printf(
+        "%llu seeds, %llu with violations; %llu breaches excused by unbounded faults; "
+        "%llu updates lost\n",
+        static_cast<unsigned long long>(with.seeds),
+        static_cast<unsigned long long>(failed),
+        static_cast<unsigned long long>(excused),
+        static_cast<unsigned long long>(lost));
+    std::printf("%.1f s, %.0f steps/s, %.0f lock operations/s\n",
+                took.count(),
+                static_cast<double>(steps) / took.count(),
+                static_cast<double>(operations) / took.count());
+    return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    try {
+        return simulate(read_arguments({words + 1, words + count}));
+    } catch (const std::exception& thrown) {
+        std::fprintf(stderr, "dibs_simulate: %s\n", thrown.what());
+        return 64;
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/stores/step_log.hpp"
+
+#include <variant>
+
+namespace dibs::simulation {
+
+namespace {
+
+struct describe_refusal {
+    recorder& history;
+    const core::answer& given;
+
+    void operator()(const core::acquire& asked) const { write(asked.key, asked.holder, "acquire"); }
+    void operator()(const core::renew& asked) const { write(asked.key, asked.holder, "renew"); }
+    void operator()(const core::release& asked) const { write(asked.key, asked.holder, "release"); }
+    void operator()(const core::revoke&) const {}
+    void operator()(const core::block&) const {}
+
+    void write(const std::string& key, const core::holder_id& holder, std::string_view verb) const {
+        std::string_view answer = "refused";
+        switch (given.what) {
+            case core::verdict::held:
+                answer = "held";
+                break;
+            case core::verdict::not_held:
+                answer = "not_held";
+                break;
+            case core::verdict::done:
+                answer = "done";
+                break;
+            case core::verdict::too_late:
+                answer = "too_late";
+                break;
+            case core::verdict::blocked:
+                answer = "blocked";
+                break;
+            case core::verdict::not_ready:
+                answer = "not_ready";
+                break;
+            default:
+                break;
+        }
+        history.event("refuse")
+            .time("store_ns", given.now.lease)
+            .text("key", key)
+            .holder("holder", holder)
+            .text("verb", verb)
+            .text("answer", answer);
+    }
+};
+
+}  // namespace
+
+void step_log::carried_out(const core::verb& what,
+                           const core::answer& given,
+                           core::fence_number ended) {
+    if (given.took != core::effect::yes) {
+        return;
+    }
+    const auto now = given.now.lease;
+    const auto* asked = std::get_if<core::acquire>(&what);
+    const auto* renewal = std::get_if<core::renew>(&what);
+    const auto* release = std::get_if<core::release>(&what);
+    if (asked != nullptr && given.what == core::verdict::granted) {
+        auto told = history_.event("grant");
+        told.time("store_ns", now)
+            .text("key", asked->key)
+            .holder("holder", asked->holder)
+            .number("fence", given.fences.first)
+            .time("ttl_ns", core::nanoseconds{asked->ttl})
+            .time("store_expires_ns", given.expires);
+        if (given.fences.last != given.fences.first) {
+            told.number("fence_last", given.fences.last);
+        }
+        laws_.granted(asked->key, asked->holder, given.fences, now, given.expires);
+    } else if (renewal != nullptr && given.what == core::verdict::renewed) {
+        auto told = history_.event("prolong");
+        told.time("store_ns", now)
+            .text("key", renewal->key)
+            .holder("holder", renewal->holder)
+            .number("fence", given.fences.first)
+            .time("ttl_ns", core::nanoseconds{renewal->ttl})
+            .time("store_expires_ns", given.expires);
+        if (given.fences.last != given.fences.first) {
+            told.number("fence_last", given.fences.last);
+        }
+        const auto& after = renewal->adopt ? renewal->adopt->holder : renewal->holder;
+        if (after != renewal->holder) {
+            told.holder("new_holder", after);
+        }
+        laws_.prolonged(renewal->key, renewal->holder, after, given.fences, now, given.expires);
+    } else if (release != nullptr && ended != 0) {
+        history_.event("end")
+            .time("store_ns", now)
+            .text("key", release->key)
+            .holder("holder", release->holder)
+            .number("fence", ended)
+            .text("why", "released");
+        laws_.ended(release->key, release->holder);
+    } else {
+        std::visit(describe_refusal{history_, given}, what);
+    }
+}
+
+void step_log::ended(const std::string& key,
+                     const core::grant& gone,
+                     core::store_instant now,
+                     std::string_view why) {
+    history_.event("end")
+        .time("store_ns", now)
+        .text("key", key)
+        .holder("holder", gone.holder)
+        .number("fence", gone.fences.first)
+        .text("why", why);
+    laws_.ended(key, gone.holder);
+}
+
+void step_log::clock(core::store_instant now) {
+    history_.event("clock").time("store_ns", now);
+}
+
+}  // namespace dibs::simulation

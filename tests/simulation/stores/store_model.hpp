@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A store as the simulator knows it: how a process comes to it, and what may befall it. One file per
+// model; stores/table.cpp names them.
+//
+// A model writes what it really did into the history (grant, prolong, end, refuse), never what a
+// client believes.
+
+#include "simulation/history/invariants.hpp"
+#include "simulation/history/recorder.hpp"
+#include "simulation/network/line.hpp"
+#include "simulation/process/process.hpp"
+#include "simulation/world/random.hpp"
+#include "simulation/world/world.hpp"
+#include "store/store.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dibs::simulation {
+
+/// A store object in a process. What befalls its connections reaches it through these.
+struct opened_store {
+    std::unique_ptr<store::store> made;
+    std::function<void()> cut;     ///< breaks its connections; empty: it has none
+    std::function<void()> opened;  ///< the line may be open again
+};
+
+class store_model {
+  public:
+    virtual ~store_model() = default;
+
+    /// `conditions` outlive the store that is made.
+    [[nodiscard]] virtual opened_store open(process& by, const weather& conditions) = 0;
+
+    /// A process was killed: whoever can tell for certain knows it from now on.
+    virtual void died(const process& gone) { static_cast<void>(gone); }
+
+    /// The clock that decides expiry, and the calendar.
+    [[nodiscard]] virtual core::store_now clock() const = 0;
+
+    // --- what may befall it; false: nothing of the kind can befall this store --------------------
+
+    /// It stops, and is back after `down_for`. What was acknowledged is there again.
+    virtual bool restart(core::nanoseconds down_for) {
+        static_cast<void>(down_for);
+        return false;
+    }
+    /// The same by power loss: what need not survive it is lost.
+    virtual bool lose_power(core::nanoseconds down_for) {
+        static_cast<void>(down_for);
+        return false;
+    }
+    /// Another copy, which lags behind, takes over; the next time it is back to the first one.
+    virtual bool fail_over() { return false; }
+    /// Forgets a record.
+    virtual bool evict(random& chosen_by) {
+        static_cast<void>(chosen_by);
+        return false;
+    }
+    /// Its clock is stepped.
+    virtual bool step_clock(core::nanoseconds by) {
+        static_cast<void>(by);
+        return false;
+    }
+    virtual bool set_clock_rate(std::int64_t ppm) {
+        static_cast<void>(ppm);
+        return false;
+    }
+    /// Steps are refused (surely not carried out), this share of them: no space, read-only,
+    /// overload.
+    virtual bool refuse(unsigned per_mille) {
+        static_cast<void>(per_mille);
+        return false;
+    }
+};
+
+/// What a model is built in.
+struct store_context {
+    world& in;
+    recorder& history;
+    invariants& laws;
+    random chosen_by;
+    host& machine;  ///< of the processes, for a store on the same host
+};
+
+struct store_kind {
+    std::string_view name;
+    std::string_view about;
+    /// All processes are on one host, and the store with them.
+    bool one_host = false;
+    std::unique_ptr<store_model> (*make)(store_context context);
+};
+
+[[nodiscard]] const std::vector<store_kind>& store_kinds();
+/// Null: there is none of that name.
+[[nodiscard]] const store_kind* store_kind_named(std::string_view name);
+
+}  // namespace dibs::simulation

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every store model, by name. A new one is one file and one entry.
+
+#include "simulation/stores/store_model.hpp"
+
+namespace dibs::simulation {
+
+std::unique_ptr<store_model> make_reference_store(store_context context);
+
+const std::vector<store_kind>& store_kinds() {
+    static const std::vector<store_kind> all{
+        {.name = "reference",
+         .about = "the rules of the record behind a network, with a replica",
+         .one_host = false,
+         .make = &make_reference_store},
+    };
+    return all;
+}
+
+const store_kind* store_kind_named(std::string_view name) {
+    for (const auto& one : store_kinds()) {
+        if (one.name == name) {
+            return &one;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace dibs::simulation

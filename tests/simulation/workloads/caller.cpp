@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/workloads/caller.hpp"
+
+#include <utility>
+
+namespace dibs::simulation {
+
+recorder::line call_line(client_process& in,
+                         std::string_view op,
+                         std::string_view phase,
+                         std::uint64_t call,
+                         std::string_view key) {
+    auto begun = in.history().event(op, phase);
+    begun.number("call", call)
+        .text("proc", in.name())
+        .time("local_ns", in.self().now())
+        .text("key", key);
+    return begun;
+}
+
+namespace {
+
+/// How a call ended that was not granted or did not release: `fail` when it surely did nothing.
+std::string_view phase_of(std::error_code error) {
+    const bool unsure = error == condition::outcome_unknown || error == errc::cancelled ||
+                        error == errc::closed || error == errc::timed_out;
+    return unsure ? "info" : "fail";
+}
+
+class acquire_told final : public acquire_handler {
+  public:
+    acquire_told(client_process& in,
+                 std::uint64_t call,
+                 std::string key,
+                 core::nanoseconds ttl,
+                 lease_told told)
+        : process_(in), call_(call), key_(std::move(key)), ttl_(ttl), told_(std::move(told)) {}
+
+    void complete(std::error_code error, std::optional<lease> granted) override {
+        if (!process_.alive()) {
+            return;
+        }
+        if (!granted) {
+            call_line(process_, "acquire", error ? phase_of(error) : "fail", call_, key_)
+                .text("error", error ? error.message() : "held");
+            told_(nullptr);
+            return;
+        }
+        note_granted(process_, "acquire", call_, ttl_, *granted);
+        told_(std::make_unique<held_lease>(process_, std::move(*granted)));
+    }
+
+  private:
+    client_process& process_;
+    const std::uint64_t call_;
+    const std::string key_;
+    const core::nanoseconds ttl_;
+    lease_told told_;
+};
+
+class release_told final : public release_handler {
+  public:
+    release_told(client_process& in,
+                 std::uint64_t call,
+                 std::string key,
+                 std::function<void(bool)> told)
+        : process_(in), call_(call), key_(std::move(key)), told_(std::move(told)) {}
+
+    void complete(std::error_code error, release_outcome outcome) override {
+        if (!process_.alive()) {
+            return;
+        }
+        const bool released = !error && outcome == release_outcome::released;
+        if (released) {
+            call_line(process_, "release", "ok", call_, key_);
+        } else {
+            call_line(process_, "release", error ? phase_of(error) : "fail", call_, key_)
+                .text("error", error ? error.message() : "not_held");
+        }
+        told_(released);
+    }
+
+  private:
+    client_process& process_;
+    const std::uint64_t call_;
+    const std::string key_;
+    std::function<void(bool)> told_;
+};
+
+}  // namespace
+
+void note_granted(client_process& in,
+                  std::string_view op,
+                  std::uint64_t call,
+                  core::nanoseconds ttl,
+                  const lease& granted) {
+    const auto& state = *detail::lease_access::handle(granted)->state;
+    const auto* heard = in.edge().grant_of(state.holder);
+    auto told = call_line(in, op, "ok", call, state.key());
+    told.number("fence", state.fence());
+    if (heard == nullptr) {
+        // The client gave a lease of which nothing has come from the store: the checker must see it.
+        told.time("ttl_ns", ttl)
+            .time("sent_local_ns", in.self().now())
+            .time("deadline_local_ns", state.deadline());
+        return;
+    }
+    if (state.fence() != heard->fences.first) {
+        told.flag("handed_on", true);
+        return;
+    }
+    told.time("ttl_ns", ttl)
+        .time("sent_local_ns", heard->sent)
+        .time("deadline_local_ns", state.deadline());
+    if (heard->fences.last != heard->fences.first) {
+        told.number("fence_last", heard->fences.last);
+    }
+}
+
+held_lease::held_lease(client_process& in, lease taken) : process_(in), lease_(std::move(taken)) {
+    on_lost_.emplace(lease_.lost(), [this] {
+        if (process_.alive()) {
+            process_.history()
+                .event("lost")
+                .text("proc", process_.name())
+                .time("local_ns", process_.self().now())
+                .text("key", key())
+                .number("fence", fence());
+        }
+    });
+}
+
+bool held_lease::held() {
+    const bool yes = lease_.held();
+    process_.history()
+        .event("held")
+        .text("proc", process_.name())
+        .time("local_ns", process_.self().now())
+        .text("key", key())
+        .number("fence", fence())
+        .flag("held", yes);
+    return yes;
+}
+
+void acquire(client_process& in,
+             const std::string& key,
+             const acquire_options& options,
+             const operation& call,
+             lease_told told) {
+    const auto number = in.history().new_id();
+    {
+        auto begun = call_line(in, "acquire", "inv", number, key);
+        begun.time("ttl_ns", core::nanoseconds{options.ttl});
+        if (options.wait > core::milliseconds::zero()) {
+            begun.flag("waits", true);
+        }
+    }
+    start_acquire(in.client(),
+                  key,
+                  options,
+                  std::make_unique<acquire_told>(in, number, key, options.ttl, std::move(told)),
+                  call);
+}
+
+void give_back(client_process& in,
+               std::unique_ptr<held_lease> held,
+               std::function<void(bool)> told) {
+    const auto call = in.history().new_id();
+    call_line(in, "release", "inv", call, held->key()).number("fence", held->fence());
+    auto handler = std::make_unique<release_told>(in, call, held->key(), std::move(told));
+    auto handle = std::move(held->handle());
+    held.reset();
+    start_release(std::move(handle), std::move(handler));
+}
+
+}  // namespace dibs::simulation

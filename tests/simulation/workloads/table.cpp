@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every workload, by name. A new one is one file and one entry.
+
+#include "simulation/workloads/workload.hpp"
+
+namespace dibs::simulation {
+
+std::unique_ptr<workload> make_counter(scene& on);
+std::unique_ptr<workload> make_register(scene& on);
+std::unique_ptr<workload> make_set(scene& on);
+std::unique_ptr<workload> make_unfenced(scene& on);
+
+const std::vector<workload_kind>& workload_kinds() {
+    static const std::vector<workload_kind> all{
+        {.name = "register", .about = "a register behind lock and fence", .make = &make_register},
+        {.name = "counter", .about = "a counter behind lock and fence", .make = &make_counter},
+        {.name = "set", .about = "a set behind lock and fence", .make = &make_set},
+        {.name = "unfenced",
+         .about = "a counter behind the lock alone; loses updates",
+         .make = &make_unfenced,
+         .drawn = false},
+    };
+    return all;
+}
+
+const workload_kind* workload_kind_named(std::string_view name) {
+    for (const auto& one : workload_kinds()) {
+        if (one.name == name) {
+            return &one;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace dibs::simulation

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the processes of a run do with the lock, and what must hold of it in the end. One file per
+// workload; workloads/table.cpp names them.
+
+#include "simulation/run/scene.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace dibs::simulation {
+
+class workload {
+  public:
+    virtual ~workload() = default;
+
+    /// A process has come: gives it something to do.
+    virtual void employ(client_process& newcomer) = 0;
+
+    /// The run is over. Says through scene::complain what must not be.
+    virtual void judge() {}
+
+    /// What the unfenced workload lost, by design.
+    [[nodiscard]] virtual std::uint64_t lost_updates() const { return 0; }
+};
+
+struct workload_kind {
+    std::string_view name;
+    std::string_view about;
+    std::unique_ptr<workload> (*make)(scene& on);
+    /// Drawn for a seed that does not name one.
+    bool drawn = true;
+};
+
+[[nodiscard]] const std::vector<workload_kind>& workload_kinds();
+[[nodiscard]] const workload_kind* workload_kind_named(std::string_view name);
+
+}  // namespace dibs::simulation
