@@ -117,9 +117,8 @@ int ls_command(const global_options& global, words given) {
         text = help_text(syntax);
     } else {
         const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
-        const auto store =
-            settle_store(
-                flag, find_settings(real_surroundings()), found.has("quiet"), store_use::existing);
+        const auto store = settle_store(
+            flag, find_settings(real_surroundings()), found.has("quiet"), store_use::existing);
         if (is_not_made_yet(store)) {
             if (::isatty(STDERR_FILENO) == 1 && !found.has("quiet")) {
                 say(not_made_yet(store));

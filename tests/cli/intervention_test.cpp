@@ -222,6 +222,31 @@ TEST(Break, EndsTheLeaseAndStopsTheCommand) {
     EXPECT_EQ(ended.status, 79) << ended.err;
 }
 
+TEST(Break, IsToldWhenTheCommandEndsBeforeTheNextRenewal) {
+    const folder here;
+    for (const auto& start : std::vector<std::vector<std::string>>{
+             {"run", "report"}, {"once", "--slot", "x", "report"}, {"elect", "report"}}) {
+        auto words = start;
+        const auto key = start.front() == "once" ? std::string("report@x") : std::string("report");
+        const auto go_on = here.file("go on " + start.front());
+        words.insert(words.begin() + 1, {"--ttl", "1h", "--status-file", here.file("told")});
+        words.insert(
+            words.end(),
+            {"sh", "-c", "echo $DIBS_FENCE; while ! test -e '" + go_on + "'; do sleep 0.02; done"});
+        process holder(dibs_on(here, words));
+        ASSERT_TRUE(eventually([&] { return holder.out().ends_with('\n'); })) << holder.err();
+        const auto fence = holder.out().substr(0, holder.out().size() - 1);
+        ASSERT_EQ(run_dibs(here, {"break", key, "--fence", fence, "--yes"}).status, 0);
+        write_file(go_on, "");
+        const auto ended = holder.wait();
+        EXPECT_EQ(ended.status, 79) << start.front() << ended.err;
+        EXPECT_TRUE(contains(ended.err, "operator")) << start.front() << ended.err;
+        const auto told = json::parse(read_file(here.file("told")));
+        EXPECT_EQ(told["outcome"], "lost") << start.front();
+        EXPECT_TRUE(contains(told["message"].get<std::string>(), "operator")) << told;
+    }
+}
+
 TEST(Break, LeavesAloneWhoeverGotTheKeyMeanwhile) {
     const folder here;
     std::string older;

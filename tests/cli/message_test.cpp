@@ -138,11 +138,8 @@ TEST(Messages, OfContradictionsNameBoth) {
 
 TEST(Messages, OfBadKeysAreOneLine) {
     const folder here;
-    for (const std::string key : {std::string(),
-                                  std::string(1025, 'k'),
-                                  std::string("k\xff"),
-                                  std::string("k\x1b[31m"),
-                                  std::string("  ")}) {
+    const words keys{"", std::string(1025, 'k'), "k\xff", "k\x1b[31m", "  "};
+    for (const auto& key : keys) {
         for (const auto& given : std::vector<words>{{"run", key, "true"},
                                                     {"elect", key, "true"},
                                                     {"once", "--slot", "x", key, "true"},
