@@ -27,7 +27,6 @@ class fault {
 struct fault_kind {
     std::string_view name;
     std::string_view about;
-    std::string_view excuses;  ///< as in the history: `"C1","C2"`; empty: bounded
     /// Of a thousand seeds, in this many.
     unsigned per_mille = 300;
     bool (*suits)(const store_kind& store);

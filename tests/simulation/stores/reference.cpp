@@ -60,7 +60,8 @@ class reference final : public store_model, public server, public store::parties
                    std::chrono::hours{24 * 365 * 56}),
           log_(context.history, context.laws),
           lag_(random_.between(core::milliseconds{5}, core::milliseconds{1500})),
-          purges_(random_.chance(500)) {
+          purges_(random_.chance(500)),
+          forgets_(purges_) {
         machine_.on_change(
             {[this] { log_.clock(clock().lease); }, [this] { log_.clock(clock().lease); }});
         replicate();
@@ -80,47 +81,50 @@ class reference final : public store_model, public server, public store::parties
         return {core::store_instant{wall.time_since_epoch()}, wall};
     }
 
-    bool restart(core::nanoseconds down_for) override {
+    consequence restart(core::nanoseconds down_for) override {
         down_until_ = world_.now() + down_for;
         watchers_.clear();
-        return true;
+        return "";
     }
 
-    bool lose_power(core::nanoseconds down_for) override {
+    consequence lose_power(core::nanoseconds down_for) override {
         become(synced_);
-        return restart(down_for);
+        restart(down_for);
+        return forgotten();
     }
 
-    bool fail_over() override {
+    consequence fail_over() override {
         auto taking_over = std::exchange(other_copy_, records_);
         become(std::move(taking_over));
         copied_ = false;
-        return restart(random_.between(core::milliseconds{1}, core::milliseconds{500}));
+        restart(random_.between(core::milliseconds{1}, core::milliseconds{500}));
+        return forgotten();
     }
 
-    bool evict(random& chosen_by) override {
+    consequence evict(random& chosen_by) override {
         if (!records_.empty()) {
             auto without = records_;
             without.erase(std::next(without.begin(),
                                     static_cast<std::ptrdiff_t>(chosen_by.below(without.size()))));
             become(std::move(without));
         }
-        return true;
+        return forgotten();
     }
 
-    bool step_clock(core::nanoseconds by) override {
+    consequence step_clock(core::nanoseconds by) override {
         machine_.step_wall(by);
-        return true;
+        stepped_back_ = stepped_back_ || by < core::nanoseconds::zero();
+        return stepped_back_ && forgets_ ? R"("C1","C2","C3")" : R"("C1","C2")";
     }
 
-    bool set_clock_rate(std::int64_t ppm) override {
+    consequence set_clock_rate(std::int64_t ppm) override {
         machine_.set_rate(ppm);
-        return true;
+        return "";
     }
 
-    bool refuse(unsigned per_mille) override {
+    consequence refuse(unsigned per_mille) override {
         refused_per_mille_ = per_mille;
-        return true;
+        return "";
     }
 
     // --- to the network --------------------------------------------------------------------------
@@ -246,6 +250,12 @@ class reference final : public store_model, public server, public store::parties
         }
     }
 
+    /// Fences rise as long as the clock is not behind the last grant that was forgotten.
+    [[nodiscard]] std::string_view forgotten() {
+        forgets_ = true;
+        return stepped_back_ ? R"("C1","C2","C3")" : R"("C1","C2")";
+    }
+
     /// The records are these from now on. What was held and is not known any more is lost.
     void become(record_map then) {
         const auto now = clock();
@@ -300,6 +310,8 @@ class reference final : public store_model, public server, public store::parties
     step_log log_;
     const core::nanoseconds lag_;
     const bool purges_;
+    bool forgets_;
+    bool stepped_back_ = false;
     record_map records_;
     record_map other_copy_;
     record_map synced_;

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,39 +44,43 @@ class store_model {
     /// The clock that decides expiry, and the calendar.
     [[nodiscard]] virtual core::store_now clock() const = 0;
 
-    // --- what may befall it; false: nothing of the kind can befall this store --------------------
+    // --- what may befall it ----------------------------------------------------------------------
+
+    /// Which promises fall with it, as in the history (`"C1","C2"`); empty text: none. Nothing: it
+    /// cannot befall this store.
+    using consequence = std::optional<std::string_view>;
 
     /// It stops, and is back after `down_for`. What was acknowledged is there again.
-    virtual bool restart(core::nanoseconds down_for) {
+    virtual consequence restart(core::nanoseconds down_for) {
         static_cast<void>(down_for);
-        return false;
+        return std::nullopt;
     }
     /// The same by power loss: what need not survive it is lost.
-    virtual bool lose_power(core::nanoseconds down_for) {
+    virtual consequence lose_power(core::nanoseconds down_for) {
         static_cast<void>(down_for);
-        return false;
+        return std::nullopt;
     }
     /// Another copy, which lags behind, takes over; the next time it is back to the first one.
-    virtual bool fail_over() { return false; }
+    virtual consequence fail_over() { return std::nullopt; }
     /// Forgets a record.
-    virtual bool evict(random& chosen_by) {
+    virtual consequence evict(random& chosen_by) {
         static_cast<void>(chosen_by);
-        return false;
+        return std::nullopt;
     }
     /// Its clock is stepped.
-    virtual bool step_clock(core::nanoseconds by) {
+    virtual consequence step_clock(core::nanoseconds by) {
         static_cast<void>(by);
-        return false;
+        return std::nullopt;
     }
-    virtual bool set_clock_rate(std::int64_t ppm) {
+    virtual consequence set_clock_rate(std::int64_t ppm) {
         static_cast<void>(ppm);
-        return false;
+        return std::nullopt;
     }
     /// Steps are refused (surely not carried out), this share of them: no space, read-only,
     /// overload.
-    virtual bool refuse(unsigned per_mille) {
+    virtual consequence refuse(unsigned per_mille) {
         static_cast<void>(per_mille);
-        return false;
+        return std::nullopt;
     }
 };
 

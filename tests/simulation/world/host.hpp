@@ -37,6 +37,10 @@ class host {
     void set_rate(std::int64_t ppm);
     [[nodiscard]] std::int64_t rate() const noexcept { return ppm_; }
     void step_wall(core::nanoseconds by);
+    /// The machine sleeps: nobody on it runs, this clock goes on, CLOCK_MONOTONIC does not.
+    void sleep(core::nanoseconds length) { asleep_ += length; }
+    /// How much CLOCK_MONOTONIC is behind.
+    [[nodiscard]] core::nanoseconds asleep() const noexcept { return asleep_; }
     /// The machine starts anew; the calendar goes on.
     void reboot(core::nanoseconds up_for);
 
@@ -60,6 +64,7 @@ class host {
     sim_time anchored_{};
     core::nanoseconds local_;
     core::nanoseconds wall_;
+    core::nanoseconds asleep_{};
     std::int64_t ppm_ = 0;
     std::vector<watcher> watchers_;
 };

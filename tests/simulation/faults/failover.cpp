@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// FL10: a copy that lags behind takes over, and at times the first one comes back right after it,
+// with what it had then (A-B-A).
+
+#include "simulation/faults/fault.hpp"
+
+namespace dibs::simulation {
+
+namespace {
+
+class failover final : public recurring_fault {
+  public:
+    failover(scene& on, random chosen_by)
+        : recurring_fault(on, chosen_by, std::chrono::seconds{1}, std::chrono::seconds{15}) {}
+
+  private:
+    void strike() override {
+        take_over();
+        if (random_.chance(300)) {
+            scene_.world.in(random_.skewed(core::milliseconds{1}, scene_.drawn.ttl), [this] {
+                if (!scene_.healed()) {
+                    take_over();
+                }
+            });
+        }
+    }
+
+    void take_over() {
+        if (const auto fallen = scene_.store().fail_over()) {
+            note_fault(scene_, "failover", *fallen);
+            scene_.cut_all();
+        }
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<fault> make_failover(scene& on, random chosen_by) {
+    return std::make_unique<failover>(on, chosen_by);
+}
+
+}  // namespace dibs::simulation
