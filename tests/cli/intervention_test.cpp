@@ -88,6 +88,7 @@ TEST(Show, SaysWhenItIsYou) {
 
 TEST(Show, OfAKeyThatNobodyEverHeld) {
     const folder here;
+    ASSERT_EQ(run_dibs(here, {"run", "other", "true"}).status, 0);
     const auto told = run_dibs(here, {"show", "nothing"});
     EXPECT_EQ(told.status, 0) << told.err;
     EXPECT_TRUE(contains(told.out, "nobody")) << told.out;
