@@ -9,6 +9,7 @@
 #include "cli/option_table.hpp"
 #include "cli/running_report.hpp"
 #include "cli/speech.hpp"
+#include "cli/store_access.hpp"
 
 #include <utility>
 
@@ -19,7 +20,7 @@ namespace {
 int once_checked(const global_options& global, const arguments& found) {
     const auto file = find_settings(real_surroundings());
     auto checked = check_once_options(found, file);
-    check_report_path(checked.run.status_file);
+    claim_report_path(checked.run.status_file);
     const auto* flag = checked.run.store ? &*checked.run.store : global.store;
     auto store = settle_store(flag, file, checked.run.quiet);
     if (checked.dry_run || checked.condition) {

@@ -2,6 +2,7 @@
 #include "cli/run_options.hpp"
 
 #include "cli/commands.hpp"
+#include "cli/common_options.hpp"
 #include "cli/duration.hpp"
 #include "cli/failure.hpp"
 #include "cli/supervisor/stopper.hpp"
@@ -31,22 +32,18 @@ constexpr std::array options{
            "DURATION",
            "how long the lease lasts when this host dies (default 30s);\nit is renewed while the "
            "command runs"},
-    option{"grace",
-           0,
-           "DURATION",
-           "time between TERM and KILL when the command must stop\n(default 5s or a sixth of the "
-           "ttl; at most a third)"},
+    common::grace,
     option{"max-hold", 0, "DURATION", "stop the command (status 79) after this time"},
-    option{"max-runtime", 0, "DURATION", "stop the command (status 124) after this time"},
+    common::max_runtime,
     option{"no-renew", 0, "", "let the lease end after one ttl; the command is stopped before"},
     option{"held-code", 'E', "N", "exit with N instead of 75 when somebody else holds the key"},
-    option{"status-file", 0, "FILE", "write what happened there, as JSON"},
-    option{"status-fd", 0, "N", "the same, to a descriptor that the caller has opened"},
-    option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
+    common::status_file,
+    common::status_fd,
+    common::store,
     option{"key", 0, "KEY", "the key, when it begins with a dash"},
     option{"verbose", 'v', "", "tell what happens, also that the key is held"},
-    option{"quiet", 'q', "", "tell nothing but errors"},
-    option{"help", 'h', "", "this text"},
+    common::quiet,
+    common::help,
 };
 
 constexpr std::string_view notes =
@@ -69,15 +66,6 @@ constexpr std::string_view examples =
     "  dibs run nightly-report -- ./report.sh\n"
     "  dibs run migrate --wait 5m --ttl 1m -- ./migrate up\n"
     "  dibs run --max-runtime 1h backup sh -c 'pg_dump shop > \"/backup/shop-$DIBS_FENCE.sql\"'";
-
-milliseconds duration_option(const arguments& given, std::string_view name) {
-    try {
-        return parse_duration(*given.value(name));
-    } catch (const std::invalid_argument& fault) {
-        throw usage_error("--" + std::string(name) + " " + core::printable(*given.value(name)) +
-                          ": " + fault.what());
-    }
-}
 
 milliseconds positive_option(const arguments& given, std::string_view name) {
     const auto length = duration_option(given, name);
@@ -151,6 +139,15 @@ const command_syntax& elect_syntax() {
             "  dibs elect controller --ttl 10s -- sh -c './controller --term \"$DIBS_TERM\"'",
     };
     return syntax;
+}
+
+milliseconds duration_option(const arguments& given, std::string_view name) {
+    try {
+        return parse_duration(*given.value(name));
+    } catch (const std::invalid_argument& fault) {
+        throw usage_error("--" + std::string(name) + " " + core::printable(*given.value(name)) +
+                          ": " + fault.what());
+    }
 }
 
 run_options check_run_options(const arguments& given, const file_settings& file) {

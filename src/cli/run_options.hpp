@@ -9,6 +9,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dibs::cli {
@@ -39,6 +40,10 @@ struct run_options {
 /// Errors: usage_error, one line that names the option; configuration_error for a value of the
 /// file.
 [[nodiscard]] run_options check_run_options(const arguments& given, const file_settings& file);
+
+/// The value of an option that was given. Errors: usage_error, one line that names the option.
+[[nodiscard]] std::chrono::milliseconds duration_option(const arguments& given,
+                                                        std::string_view name);
 
 /// Where --status-file or --status-fd wants the report; empty: nowhere. Errors: usage_error.
 [[nodiscard]] std::string report_path(const arguments& given);

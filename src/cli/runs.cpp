@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// dibs runs: what became of the slots of a job.
+// dibs runs: what became of the slots of a job, and which jobs there are.
 #include "cli/commands.hpp"
+#include "cli/common_options.hpp"
 #include "cli/duration.hpp"
 #include "cli/failure.hpp"
 #include "cli/json.hpp"
 #include "cli/option_table.hpp"
+#include "cli/slot_words.hpp"
 #include "cli/speech.hpp"
 #include "cli/store_access.hpp"
+#include "client/attempt.hpp"
 #include "core/key.hpp"
 #include "recipes/slot_record.hpp"
 
@@ -18,7 +21,10 @@
 #include <array>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace dibs::cli {
@@ -29,12 +35,7 @@ using recipes::slot_record;
 using recipes::slot_state;
 using std::chrono::milliseconds;
 
-constexpr std::array options{
-    option{"json", 0, "", "for machines"},
-    option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
-    option{"quiet", 'q', "", "tell nothing but errors"},
-    option{"help", 'h', "", "this text"},
-};
+constexpr std::array options{common::json, common::store, common::quiet, common::help};
 
 struct run_row {
     slot_record kept;
@@ -42,8 +43,16 @@ struct run_row {
     std::vector<slot_record> skips;
 };
 
-std::string instant_text(std::int64_t since_1970_ms) {
-    return show_instant(std::chrono::system_clock::time_point{milliseconds{since_1970_ms}});
+/// What is known of a job.
+struct job_row {
+    run_row last;  ///< the one that was started last
+    std::size_t slots = 0;
+};
+
+/// What is kept in a record of a slot or of a skip; empty for every other record.
+std::optional<slot_record> slot_in(const dibs::record& record) {
+    bool newer = false;
+    return record.kept ? recipes::slot_record_of(record.kept->value, newer) : std::nullopt;
 }
 
 /// In the words of whoever asks how it went.
@@ -55,6 +64,8 @@ std::string outcome_of(const run_row& run) {
             return run.kept.next_at_ms != 0 ? "failed, to be retried" : "failed";
         case slot_state::started:
             return run.held ? "running" : "never ended";
+        case slot_state::interrupted:
+            return "interrupted";
         case slot_state::skipped:
             break;
     }
@@ -65,9 +76,7 @@ std::string outcome_of(const run_row& run) {
 std::vector<run_row> runs_of(const std::string& job, const std::vector<dibs::record>& records) {
     std::map<std::string, run_row> by_slot;
     for (const auto& record : records) {
-        bool newer = false;
-        const auto kept =
-            record.kept ? recipes::slot_record_of(record.kept->value, newer) : std::nullopt;
+        const auto kept = slot_in(record);
         if (!kept || kept->job != job) {
             continue;
         }
@@ -91,25 +100,58 @@ std::vector<run_row> runs_of(const std::string& job, const std::vector<dibs::rec
     return all;
 }
 
+void add_to_jobs(std::map<std::string, job_row>& jobs, const dibs::record& record) {
+    auto kept = slot_in(record);
+    if (!kept || kept->state == slot_state::skipped) {
+        return;
+    }
+    auto& job = jobs[kept->job];
+    ++job.slots;
+    if (job.slots == 1 || kept->started_ms >= job.last.kept.started_ms) {
+        job.last = {std::move(*kept), !record.holders.empty(), {}};
+    }
+}
+
+using json = nlohmann::ordered_json;
+
+json moment(std::int64_t at) {
+    return at != 0 ? json(instant_text(at)) : json(nullptr);
+}
+
+json as_json(const run_row& run) {
+    const auto& kept = run.kept;
+    json one{{"job", kept.job}, {"slot", kept.slot}, {"outcome", outcome_of(run)}};
+    one["status"] = kept.status ? json(*kept.status) : json(nullptr);
+    one["attempt"] = kept.attempt;
+    one["failures"] = kept.failures;
+    one["host"] = kept.host;
+    one["pid"] = kept.pid;
+    one["user"] = kept.user;
+    one["started"] = moment(kept.started_ms);
+    one["ended"] = moment(kept.ended_ms);
+    one["took_ms"] = kept.ended_ms != 0 ? json(kept.ended_ms - kept.started_ms) : json(nullptr);
+    one["next_at"] = moment(kept.next_at_ms);
+    return one;
+}
+
+std::string text_of(const json& shown) {
+    return shown.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string as_json(const std::map<std::string, job_row>& jobs) {
+    auto shown = json::array();
+    for (const auto& [name, job] : jobs) {
+        auto one = as_json(job.last);
+        one["slots"] = job.slots;
+        shown.push_back(std::move(one));
+    }
+    return text_of(shown);
+}
+
 std::string as_json(const std::vector<run_row>& runs) {
-    using json = nlohmann::ordered_json;
-    const auto moment = [](std::int64_t at) {
-        return at != 0 ? json(instant_text(at)) : json(nullptr);
-    };
     auto shown = json::array();
     for (const auto& run : runs) {
-        const auto& kept = run.kept;
-        json one{{"job", kept.job}, {"slot", kept.slot}, {"outcome", outcome_of(run)}};
-        one["status"] = kept.status ? json(*kept.status) : json(nullptr);
-        one["attempt"] = kept.attempt;
-        one["failures"] = kept.failures;
-        one["host"] = kept.host;
-        one["pid"] = kept.pid;
-        one["user"] = kept.user;
-        one["started"] = moment(kept.started_ms);
-        one["ended"] = moment(kept.ended_ms);
-        one["took_ms"] = kept.ended_ms != 0 ? json(kept.ended_ms - kept.started_ms) : json(nullptr);
-        one["next_at"] = moment(kept.next_at_ms);
+        auto one = as_json(run);
         one["skipped_by"] = json::array();
         for (const auto& skip : run.skips) {
             one["skipped_by"].push_back(
@@ -117,36 +159,27 @@ std::string as_json(const std::vector<run_row>& runs) {
         }
         shown.push_back(std::move(one));
     }
-    return shown.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+    return text_of(shown);
 }
 
-std::string as_text(const std::vector<run_row>& runs) {
-    using row = std::array<std::string, 8>;
-    std::vector<row> table;
-    if (!runs.empty()) {
-        table.push_back(
-            {"SLOT", "OUTCOME", "STATUS", "ATTEMPT", "HOST", "STARTED", "TOOK", "SKIPPED BY"});
-    }
-    for (const auto& run : runs) {
-        const auto& kept = run.kept;
-        std::string skips;
-        for (const auto& skip : run.skips) {
-            skips += (skips.empty() ? "" : ", ") + core::printable(skip.host);
-        }
-        table.push_back({core::printable(kept.slot, 60),
-                         outcome_of(run),
-                         kept.status ? std::to_string(*kept.status) : "-",
-                         std::to_string(kept.attempt),
-                         core::printable(kept.host) + ":" + std::to_string(kept.pid),
-                         instant_text(kept.started_ms),
-                         kept.ended_ms != 0
-                             ? show_duration(milliseconds{kept.ended_ms - kept.started_ms})
-                             : "-",
-                         skips.empty() ? "-" : skips});
-    }
+using row = std::array<std::string, 8>;
+
+std::string took(const slot_record& kept) {
+    return kept.ended_ms != 0 ? show_duration(milliseconds{kept.ended_ms - kept.started_ms}) : "-";
+}
+
+std::string where(const slot_record& kept) {
+    return core::printable(kept.host) + ":" + std::to_string(kept.pid);
+}
+
+std::string status_text(const slot_record& kept) {
+    return kept.status ? std::to_string(*kept.status) : "-";
+}
+
+std::string as_text(const std::vector<row>& table) {
     row::size_type column = 0;
     std::string text;
-    std::array<std::size_t, 8> widths{};
+    std::array<std::size_t, std::tuple_size_v<row>> widths{};
     for (const auto& line : table) {
         for (column = 0; column < line.size(); ++column) {
             widths[column] = std::max(widths[column], line[column].size());
@@ -163,25 +196,72 @@ std::string as_text(const std::vector<run_row>& runs) {
     return text;
 }
 
+std::string as_text(const std::map<std::string, job_row>& jobs) {
+    std::vector<row> table;
+    if (!jobs.empty()) {
+        table.push_back(
+            {"JOB", "LAST SLOT", "OUTCOME", "STATUS", "HOST", "STARTED", "TOOK", "SLOTS"});
+    }
+    for (const auto& [name, job] : jobs) {
+        const auto& kept = job.last.kept;
+        table.push_back({core::printable(name, 60),
+                         core::printable(kept.slot, 60),
+                         outcome_of(job.last),
+                         status_text(kept),
+                         where(kept),
+                         instant_text(kept.started_ms),
+                         took(kept),
+                         std::to_string(job.slots)});
+    }
+    return as_text(table);
+}
+
+std::string as_text(const std::vector<run_row>& runs) {
+    std::vector<row> table;
+    if (!runs.empty()) {
+        table.push_back(
+            {"SLOT", "OUTCOME", "STATUS", "ATTEMPT", "HOST", "STARTED", "TOOK", "SKIPPED BY"});
+    }
+    for (const auto& run : runs) {
+        const auto& kept = run.kept;
+        std::string skips;
+        for (const auto& skip : run.skips) {
+            skips += (skips.empty() ? "" : ", ") + core::printable(skip.host);
+        }
+        table.push_back({core::printable(kept.slot, 60),
+                         outcome_of(run),
+                         status_text(kept),
+                         std::to_string(kept.attempt),
+                         where(kept),
+                         instant_text(kept.started_ms),
+                         took(kept),
+                         skips.empty() ? "-" : skips});
+    }
+    return as_text(table);
+}
+
 }  // namespace
 
 const command_syntax& runs_syntax() {
     static const command_syntax syntax{
         .name = "runs",
-        .usage = "dibs runs [OPTIONS] JOB",
+        .usage = "dibs runs [OPTIONS] [JOB]",
         .summary =
             "Lists the slots of a job of dibs once: who ran it, when, how long, how it ended, and "
-            "who skipped.",
+            "who skipped. Without JOB: the jobs, each with the slot that was started last.",
         .options = options,
         .operands_max = 1,
         .notes =
-            "\"never ended\": its host crashed or lost the lease. It runs again when a host fires "
-            "or waits for\n"
-            "the slot, unless --at-most-once was asked for. What dibs run did is not kept.\n"
+            "\"never ended\": its host crashed or lost the lease; \"interrupted\": dibs once was "
+            "told "
+            "to end (TERM,\n"
+            "INT, HUP) and stopped it. Either runs again when a host fires or waits for the slot, "
+            "unless\n"
+            "--at-most-once was asked for. What dibs run did is not kept.\n"
             "\n"
-            "exit status: 0, also when nothing is known of JOB; 64 usage; 69 store not reachable; "
+            "exit status: 0, also when nothing is known; 64 usage; 69 store not reachable; "
             "78 configuration.",
-        .examples = "  dibs runs nightly-report\n  dibs runs nightly-report --json",
+        .examples = "  dibs runs\n  dibs runs nightly-report\n  dibs runs nightly-report --json",
     };
     return syntax;
 }
@@ -192,25 +272,37 @@ int runs_command(const global_options& global, words given) {
         deliver(help_text(runs_syntax()));
         return exit_status::ok;
     }
-    if (found.operands.empty()) {
-        throw usage_error("JOB is missing; see dibs runs --help");
-    }
-    const auto& job = found.operands.front();
-    if (const auto fault = core::fault_of_key(job); !fault.empty()) {
+    const auto job = found.operands.empty() ? std::string{} : found.operands.front();
+    if (const auto fault = core::fault_of_key(job); !found.operands.empty() && !fault.empty()) {
         throw usage_error("JOB: " + fault);
     }
     const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
     const auto store = settle_store(
         flag, find_settings(real_surroundings()), found.has("quiet"), store_use::existing);
     auto through = open_client(store, "dibs runs");
+    const bool of_all = found.operands.empty();
+    std::map<std::string, job_row> jobs;
     std::vector<dibs::record> records;
-    try {
-        records = through.list(recipes::key_of_slot(job, ""));
-    } catch (const std::system_error& error) {
-        throw failure(status_of(error.code()), error.what());
+    const auto take = [&](const dibs::record& record) {
+        if (of_all) {
+            add_to_jobs(jobs, record);
+        } else {
+            records.push_back(record);
+        }
+    };
+    std::error_code error;
+    std::string message;
+    const auto prefix = of_all ? std::string{} : recipes::key_of_slot(job, "");
+    if (!detail::for_each_record(through, prefix, take, error, message)) {
+        throw failure(status_of(error), message);
     }
-    const auto runs = runs_of(job, records);
-    deliver(found.has("json") ? as_json(runs) : as_text(runs));
+    const bool json_wanted = found.has("json");
+    if (of_all) {
+        deliver(json_wanted ? as_json(jobs) : as_text(jobs));
+    } else {
+        const auto runs = runs_of(job, records);
+        deliver(json_wanted ? as_json(runs) : as_text(runs));
+    }
     return exit_status::ok;
 }
 

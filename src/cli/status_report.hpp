@@ -14,7 +14,8 @@ namespace dibs::cli {
 
 struct status_report {
     /// child · not_started · held · wait_over · blocked · lost · max_hold · max_runtime · signal ·
-    /// unavailable · invalid
+    /// unavailable · invalid; of `dibs once` also done · failed · running · waiting · interrupted ·
+    /// forgotten
     std::string outcome;
     int status = 0;  ///< the exit status
     std::string key;

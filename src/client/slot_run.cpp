@@ -10,6 +10,8 @@
 #include "recipes/once.hpp"
 
 #include <algorithm>
+#include <ctime>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -25,6 +27,13 @@ std::int64_t calendar_ms() {
         .count();
 }
 
+/// The kernel's name of this boot; empty where it cannot be read.
+std::string boot_id() {
+    std::string id;
+    std::ifstream{"/proc/sys/kernel/random/boot_id"} >> id;
+    return id;
+}
+
 recipes::once_terms terms_of_slot(const slot_terms& asked) {
     recipes::once_terms terms;
     terms.job = asked.job;
@@ -34,6 +43,8 @@ recipes::once_terms terms_of_slot(const slot_terms& asked) {
     terms.backoff = asked.backoff;
     terms.at_most_once = asked.at_most_once;
     terms.keep = asked.keep;
+    terms.begin_ms = asked.begin_ms;
+    terms.boot = boot_id();
     terms.who = this_process(asked.command);
     return terms;
 }
@@ -52,6 +63,8 @@ slot_verdict shown(recipes::once_verdict verdict) noexcept {
             return slot_verdict::running;
         case recipes::once_verdict::blocked:
             return slot_verdict::blocked;
+        case recipes::once_verdict::forgotten:
+            return slot_verdict::forgotten;
         case recipes::once_verdict::trouble:
             break;
     }
@@ -133,6 +146,7 @@ slot_claim claim_slot(client& through, const slot_terms& asked, std::stop_token 
     told.mine = std::move(outcome.mine);
     told.found = std::move(outcome.found);
     told.holders = detail::shown(std::move(outcome.holders));
+    told.blocked_key = std::move(outcome.blocked_key);
     told.blocked_reason = std::move(outcome.blocked_reason);
     told.retry_after = outcome.retry_after;
     return told;
@@ -142,7 +156,7 @@ release_outcome finish_slot(client& through,
                             lease& held,
                             const slot_terms& asked,
                             const recipes::slot_record& mine,
-                            bool success,
+                            run_end how,
                             int status,
                             std::error_code& error) noexcept {
     error.clear();
@@ -157,20 +171,46 @@ release_outcome finish_slot(client& through,
             done();
             return;
         }
-        auto terms = terms_of_slot(asked);
-        recipe_on(*core)->finish(
-            handle->state,
-            terms,
-            mine,
-            success,
-            status,
-            [&told, done = std::move(done)](recipes::release_reply heard) mutable {
-                told = std::move(heard);
-                done();
-            });
+        const auto terms = terms_of_slot(asked);
+        const auto recipe = recipe_on(*core);
+        auto end = [&told, done = std::move(done)](recipes::release_reply heard) mutable {
+            told = std::move(heard);
+            done();
+        };
+        if (how == run_end::interrupted) {
+            recipe->interrupt(handle->state, terms, mine, status, std::move(end));
+        } else {
+            const bool success = how == run_end::succeeded;
+            recipe->finish(handle->state, terms, mine, success, status, std::move(end));
+        }
     });
     error = told.error;
     return told.released ? release_outcome::released : release_outcome::not_held;
+}
+
+void forget_slots(client& through,
+                  const slot_terms& asked,
+                  const std::function<std::string(std::int64_t)>& name_at) noexcept {
+    const auto core = lease_access::core(through);
+    if (!core || !asked.begin_ms) {
+        return;
+    }
+    std::unique_ptr<recipes::slot_memory> memory;
+    core->run([&](core::task done) {
+        if (core->closed()) {
+            done();
+            return;
+        }
+        memory = std::make_unique<recipes::slot_memory>(core->env(), core->store());
+        memory->forget(asked.job, *asked.begin_ms, asked.keep, name_at, std::move(done));
+    });
+}
+
+milliseconds back_off_left(const recipes::slot_record& record) {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    return recipes::back_off_left(
+        record, boot_id(), std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000);
 }
 
 void note_skip(client& through, const slot_terms& asked, milliseconds patience) noexcept {

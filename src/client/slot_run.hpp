@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Once per slot for the command: claim a slot, say how its run ended, read what is kept. Blocking.
+// Once per slot for the command: claim a slot, say how its run ended, forget old ones. Blocking.
 
 #include "recipes/slot_record.hpp"
 
@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -25,7 +26,8 @@ struct slot_terms {
     std::chrono::milliseconds backoff{};
     bool at_most_once = false;
     std::chrono::milliseconds keep{};
-    std::string command;  ///< as told to others
+    std::optional<std::int64_t> begin_ms;  ///< since 1970, of a planned slot
+    std::string command;                   ///< as told to others
 };
 
 enum class slot_verdict : std::uint8_t {
@@ -35,6 +37,7 @@ enum class slot_verdict : std::uint8_t {
     waiting,
     running,
     blocked,
+    forgotten,
     trouble
 };
 
@@ -44,8 +47,9 @@ struct slot_claim {
     recipes::slot_record mine;                  ///< granted: for finish_slot
     std::optional<recipes::slot_record> found;  ///< what was kept before
     std::vector<holder> holders;
+    std::string blocked_key;  ///< blocked: the slot's, or the job's
     std::string blocked_reason;
-    std::chrono::microseconds retry_after{};
+    std::chrono::microseconds retry_after{};  ///< waiting, blocked
     std::error_code error;
     std::string message;
 };
@@ -54,14 +58,25 @@ struct slot_claim {
                                     const slot_terms& terms,
                                     std::stop_token stop) noexcept;
 
+enum class run_end : std::uint8_t { succeeded, failed, interrupted };
+
 /// Gives the lease back and leaves the outcome. not_held: it was lost, and nothing was left.
 [[nodiscard]] release_outcome finish_slot(client& through,
                                           lease& held,
                                           const slot_terms& terms,
                                           const recipes::slot_record& mine,
-                                          bool success,
+                                          run_end how,
                                           int status,
                                           std::error_code& error) noexcept;
+
+/// Forgets slots of the job that lie more than `terms.keep` before this planned one (recipes/slot_memory.hpp), as far as
+/// that is quickly done. `name_at` names the slot that a moment lies in.
+void forget_slots(client& through,
+                  const slot_terms& terms,
+                  const std::function<std::string(std::int64_t)>& name_at) noexcept;
+
+/// How long a failed run of this host must not be followed by another, whatever the wall clock says.
+[[nodiscard]] std::chrono::milliseconds back_off_left(const recipes::slot_record& record);
 
 /// Notes, as far as that is quickly done, that this host found nothing to do.
 void note_skip(client& through,

@@ -27,6 +27,15 @@ microseconds backoff_after(const once_terms& terms, unsigned failures) {
     return std::min(pause, longest);
 }
 
+/// How long the store keeps what becomes of the slot.
+microseconds lasting(const once_terms& terms) {
+    return terms.begin_ms || terms.at_most_once ? core::result_to_keep::forever : terms.keep;
+}
+
+std::int64_t boot_ms(instant at) {
+    return std::chrono::duration_cast<milliseconds>(at.time_since_epoch()).count();
+}
+
 }  // namespace
 
 class once::call {
@@ -51,7 +60,7 @@ class once::call {
 };
 
 once::once(core::environment env, store::store& through, mutex& keys, calendar now)
-    : env_(env), store_(through), keys_(keys), now_(std::move(now)) {}
+    : env_(env), store_(through), keys_(keys), memory_(env, through), now_(std::move(now)) {}
 
 once::~once() = default;
 
@@ -102,6 +111,35 @@ void once::found_record(const call_ptr& which, core::page page) {
         }
         which->previous_kept = *record.result;
     }
+    if (which->previous || !which->terms.begin_ms) {
+        look_for_hold(which);
+    } else {
+        ask_unless_forgotten(which);
+    }
+}
+
+/// Nothing is kept of the slot: it was never started, or so long ago that it was forgotten.
+void once::ask_unless_forgotten(const call_ptr& which) {
+    const auto& terms = which->terms;
+    memory_.beyond(terms.job,
+                   *terms.begin_ms,
+                   [this, which](std::error_code error, std::string detail, bool beyond) {
+                       if (which->finished) {
+                           return;
+                       }
+                       if (error) {
+                           fail(which, error, std::move(detail));
+                       } else if (beyond) {
+                           once_outcome outcome;
+                           outcome.verdict = once_verdict::forgotten;
+                           end(which, std::move(outcome));
+                       } else {
+                           look_for_hold(which);
+                       }
+                   });
+}
+
+void once::look_for_hold(const call_ptr& which) {
     look(which->terms.job, [this, which](core::page found) {
         if (!which->finished && !put_off_by_hold(which, found)) {
             ask(which);
@@ -127,6 +165,7 @@ bool once::put_off_by_hold(const call_ptr& which, const core::page& found) {
     }
     once_outcome outcome;
     outcome.verdict = once_verdict::blocked;
+    outcome.blocked_key = which->terms.job;
     outcome.blocked_reason = hold.blocked_reason;
     outcome.retry_after = hold.blocked_for;
     end(which, std::move(outcome));
@@ -145,11 +184,13 @@ void once::ask(const call_ptr& which) {
     mine.pid = terms.who.pid;
     mine.user = terms.who.user;
     mine.started_ms = now_();
+    mine.begin_ms = terms.begin_ms;
     auto asked = terms.acquire;
     asked.wait = wait_left(*which);
-    asked.mark = core::result_to_keep{.value = to_text(mine),
-                                      .fresh = terms.at_most_once ? terms.keep : microseconds{0},
-                                      .keep = terms.keep};
+    asked.mark =
+        core::result_to_keep{.value = to_text(mine),
+                             .fresh = terms.at_most_once ? lasting(terms) : microseconds{0},
+                             .keep = lasting(terms)};
     // After a cancel this object may be gone; the keys are not.
     which->asking = keys_.acquire(key_of_slot(terms.job, terms.slot),
                                   std::move(asked),
@@ -175,7 +216,9 @@ bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool
         return true;
     }
     if (!kept.fresh) {
-        return false;
+        const auto left =
+            back_off_left(*which->previous, which->terms.boot, boot_ms(env_.time.now()));
+        return left > milliseconds::zero() && wait_out(which, left);
     }
     once_outcome outcome;
     outcome.found = which->previous;
@@ -188,23 +231,34 @@ bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool
                 outcome.verdict = once_verdict::failed;
                 break;
             }
-            if (const auto left = wait_left(*which); left > nanoseconds::zero()) {
-                const auto pause = std::min<nanoseconds>(kept.fresh_left + milliseconds{1}, left);
-                env_.time.arm(which->alarm, env_.time.now() + pause);
-                return true;
-            }
-            outcome.verdict = once_verdict::waiting;
-            outcome.retry_after = kept.fresh_left;
-            break;
+            return wait_out(which, kept.fresh_left);
         case slot_state::started:
             if (!nobody_holds) {
                 return false;
             }
             outcome.verdict = once_verdict::failed;  // at most once, and its run never ended
             break;
+        case slot_state::interrupted:
+            outcome.verdict = once_verdict::failed;  // at most once
+            break;
         case slot_state::skipped:
             return false;
     }
+    end(which, std::move(outcome));
+    return true;
+}
+
+/// A failed run may be tried again after `left`: waits for that, or says so. Always true.
+bool once::wait_out(const call_ptr& which, microseconds left) {
+    if (const auto patience = wait_left(*which); patience > nanoseconds::zero()) {
+        const auto pause = std::min<nanoseconds>(left + milliseconds{1}, patience);
+        env_.time.arm(which->alarm, env_.time.now() + pause);
+        return true;
+    }
+    once_outcome outcome;
+    outcome.found = which->previous;
+    outcome.verdict = once_verdict::waiting;
+    outcome.retry_after = left;
     end(which, std::move(outcome));
     return true;
 }
@@ -235,7 +289,9 @@ void once::acquired(const call_ptr& which, mutex_outcome outcome) {
         return;
     } else if (outcome.blocked) {
         told.verdict = once_verdict::blocked;
+        told.blocked_key = key_of_slot(which->terms.job, which->terms.slot);
         told.blocked_reason = std::move(outcome.blocked_reason);
+        told.retry_after = outcome.retry_after;
     } else {
         told.verdict = once_verdict::running;
         told.holders = std::move(outcome.holders);
@@ -286,16 +342,33 @@ void once::finish(const lease_ptr& lease,
     mine.status = status;
     mine.ended_ms = now_();
     core::result_to_keep kept;
-    kept.keep = terms.keep;
-    kept.fresh = terms.keep;
+    kept.keep = lasting(terms);
+    kept.fresh = lasting(terms);
     if (!success) {
         ++mine.failures;
         if (mine.failures <= terms.retries && !terms.at_most_once) {
             kept.fresh = backoff_after(terms, mine.failures);
             mine.next_at_ms = mine.ended_ms + std::chrono::ceil<milliseconds>(kept.fresh).count();
+            mine.boot = terms.boot;
+            mine.ended_boot_ms = boot_ms(env_.time.now());
         }
     }
     kept.value = to_text(mine);
+    keys_.release(lease, std::move(kept), std::move(done));
+}
+
+void once::interrupt(const lease_ptr& lease,
+                     const once_terms& terms,
+                     slot_record mine,
+                     int status,
+                     mutex::release_completion done) {
+    mine.state = slot_state::interrupted;
+    mine.status = status;
+    mine.ended_ms = now_();
+    core::result_to_keep kept;
+    kept.value = to_text(mine);
+    kept.keep = lasting(terms);
+    kept.fresh = terms.at_most_once ? lasting(terms) : microseconds{0};
     keys_.release(lease, std::move(kept), std::move(done));
 }
 

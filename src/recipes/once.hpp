@@ -9,17 +9,24 @@
 //
 //   (nothing) ──grant──▶ started ──▶ done            for as long as it is kept
 //                         │  ▲ │
-//        holder gone: a   │  │ └───▶ failed ──attempts used up──▶ failed for good
-//        new grant at once└──┘          └──after the back-off: a new grant──▶ started
+//        holder gone, or  │  │ └───▶ failed ──attempts used up──▶ failed for good
+//        interrupted: a   └──┘          └──after the back-off: a new grant──▶ started
+//        new grant at once
 //
 // At least once: a crash between the effect and the outcome repeats the effect. With `at_most_once`
 // a slot that was started is never granted again; a crash loses it. A lost lease leaves "started",
 // never "done".
 //
+// How long it is remembered. The outcome of a planned slot (`begin_ms`) is kept until later slots of the job say that
+// its time has passed (slot_memory.hpp); that of a slot named by hand for `keep` by the store's calendar clock, or for
+// ever when it may be started once at most. So no clock that is ahead makes a planned slot, or one that is granted once
+// at most, run again.
+//
 // Thread safety: none; it lives on the executor.
 
 #include "core/environment.hpp"
 #include "recipes/mutex.hpp"
+#include "recipes/slot_memory.hpp"
 #include "recipes/slot_record.hpp"
 
 #include <cstdint>
@@ -41,18 +48,23 @@ struct once_terms {
     core::microseconds backoff =
         std::chrono::minutes{1};  ///< after the first failure; doubles each time, up to an hour
     bool at_most_once = false;
-    core::microseconds keep = std::chrono::hours{7 * 24};  ///< how long the outcome is kept
+    core::microseconds keep = std::chrono::hours{7 * 24};  ///< of a slot named by hand
+    std::optional<std::int64_t> begin_ms;                  ///< since 1970, of a planned slot
+    /// Names the boot of this host. With it a back-off is counted by the clock that no one can set, as long as the same
+    /// host asks; otherwise by the store's. Empty: unknown.
+    std::string boot;
     core::party who;
 };
 
 enum class once_verdict : std::uint8_t {
-    granted,  ///< run it
-    done,     ///< it was run, with success
-    failed,   ///< it failed, and nobody will run it again
-    waiting,  ///< it failed and will be run again after its back-off
-    running,  ///< somebody is at it
-    blocked,  ///< an operator's hold is in force
-    trouble,  ///< see `error`
+    granted,    ///< run it
+    done,       ///< it was run, with success
+    failed,     ///< it failed, and nobody will run it again
+    waiting,    ///< it failed and will be run again after its back-off
+    running,    ///< somebody is at it
+    blocked,    ///< an operator's hold is in force
+    forgotten,  ///< it lies so far back that it may have been run: see slot_memory.hpp
+    trouble,    ///< see `error`
 };
 
 struct once_outcome {
@@ -61,8 +73,9 @@ struct once_outcome {
     slot_record mine;                        ///< granted: as it was written
     std::optional<slot_record> found;        ///< what was kept before
     std::vector<core::holder_info> holders;  ///< running
+    std::string blocked_key;                 ///< blocked: the slot's, or the job's
     std::string blocked_reason;
-    core::microseconds retry_after{};  ///< waiting
+    core::microseconds retry_after{};  ///< waiting, blocked
     std::error_code error;
     std::string detail;
 };
@@ -93,6 +106,14 @@ class once {
                 int status,
                 mutex::release_completion done);
 
+    /// The run was ended from outside, through no fault of its own: as `finish`, but the slot is free at once and no
+    /// retry is used up. Unless it may be started once at most: then that was it.
+    void interrupt(const lease_ptr& lease,
+                   const once_terms& terms,
+                   slot_record mine,
+                   int status,
+                   mutex::release_completion done);
+
     /// The key's record as it stands: what a claim would find. Reads alone.
     void look(const std::string& key, core::unique_function<void(core::page)> done);
 
@@ -101,6 +122,9 @@ class once {
     void ask(const call_ptr& which);
     [[nodiscard]] bool put_off_by_hold(const call_ptr& which, const core::page& found);
     void found_record(const call_ptr& which, core::page page);
+    void ask_unless_forgotten(const call_ptr& which);
+    void look_for_hold(const call_ptr& which);
+    [[nodiscard]] bool wait_out(const call_ptr& which, core::microseconds left);
     void acquired(const call_ptr& which, mutex_outcome outcome);
     bool settled_by(const call_ptr& which, const core::kept_result& kept, bool nobody_holds);
     void give_back_and_retry(const call_ptr& which,
@@ -113,6 +137,7 @@ class once {
     core::environment env_;
     store::store& store_;
     mutex& keys_;
+    slot_memory memory_;
     calendar now_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 
 namespace dibs::recipes {
@@ -17,6 +18,7 @@ constexpr int format = 1;
 constexpr std::array all_states{slot_state::started,
                                 slot_state::done,
                                 slot_state::failed,
+                                slot_state::interrupted,
                                 slot_state::skipped};
 
 }  // namespace
@@ -29,10 +31,25 @@ std::string_view name_of(slot_state state) noexcept {
             return "done";
         case slot_state::failed:
             return "failed";
+        case slot_state::interrupted:
+            return "interrupted";
         case slot_state::skipped:
             return "skipped";
     }
     return "";
+}
+
+std::chrono::milliseconds back_off_left(const slot_record& record,
+                                        std::string_view boot,
+                                        std::int64_t now_boot_ms) noexcept {
+    using std::chrono::milliseconds;
+    if (record.state != slot_state::failed || record.next_at_ms == 0 || record.boot.empty() ||
+        record.boot != boot) {
+        return milliseconds::zero();
+    }
+    const milliseconds pause{record.next_at_ms - record.ended_ms};
+    const milliseconds passed{now_boot_ms - record.ended_boot_ms};
+    return std::max(milliseconds::zero(), std::min(pause - passed, pause));
 }
 
 std::string to_text(const slot_record& record) {
@@ -49,6 +66,13 @@ std::string to_text(const slot_record& record) {
     shown["started"] = record.started_ms;
     shown["ended"] = record.ended_ms != 0 ? json(record.ended_ms) : json(nullptr);
     shown["next_at"] = record.next_at_ms != 0 ? json(record.next_at_ms) : json(nullptr);
+    if (record.begin_ms) {
+        shown["begin"] = *record.begin_ms;
+    }
+    if (!record.boot.empty()) {
+        shown["boot"] = record.boot;
+        shown["ended_boot"] = record.ended_boot_ms;
+    }
     return shown.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -88,6 +112,13 @@ std::optional<slot_record> slot_record_of(std::string_view text, bool& newer) {
         made.started_ms = read.at("started");
         made.ended_ms = read.at("ended").is_null() ? 0 : read.at("ended").get<std::int64_t>();
         made.next_at_ms = read.at("next_at").is_null() ? 0 : read.at("next_at").get<std::int64_t>();
+        if (read.contains("begin")) {
+            made.begin_ms = read["begin"].get<std::int64_t>();
+        }
+        if (read.contains("boot")) {
+            made.boot = read["boot"];
+            made.ended_boot_ms = read.at("ended_boot");
+        }
         return made;
     } catch (const json::exception&) {
         return std::nullopt;
@@ -100,6 +131,10 @@ std::string key_of_slot(std::string_view job, std::string_view slot) {
 
 std::string key_of_skip(std::string_view job, std::string_view slot, std::string_view host) {
     return key_of_slot(job, slot) + "#skip:" + std::string(host);
+}
+
+std::string key_of_horizon(std::string_view job) {
+    return key_of_slot(job, "") + "#horizon";
 }
 
 std::string fault_of_slot(std::string_view slot) {

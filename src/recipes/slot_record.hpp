@@ -3,6 +3,7 @@
 // What is kept of a slot: who ran it, when, and how that ended. The value of the record's result,
 // as one JSON object of format 1.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,7 +16,8 @@ enum class slot_state : std::uint8_t {
               ///< lease was lost
     done,
     failed,
-    skipped,  ///< a host found the slot taken or over; in a record of its own
+    interrupted,  ///< its host was told to stop it: nobody's failure, and free for others
+    skipped,      ///< a host found the slot taken or over; in a record of its own
 };
 
 struct slot_record {
@@ -31,7 +33,18 @@ struct slot_record {
     std::int64_t started_ms = 0;  ///< since 1970, by the clock of the host that ran it: for people
     std::int64_t ended_ms = 0;    ///< 0: not ended
     std::int64_t next_at_ms = 0;  ///< failed: when it may be tried again; 0: never
+    /// Since 1970: where the slot begins by its schedule. Empty for a slot that was named by hand.
+    std::optional<std::int64_t> begin_ms;
+    /// failed: the boot of the host that ran it, and when it ended by the clock that counts from there. Empty: unknown.
+    std::string boot;
+    std::int64_t ended_boot_ms = 0;
 };
+
+/// How long a failed run of this host must not be followed by another, by the clock that counts from
+/// its boot. Zero when the record is of another boot or host, or of no such run.
+[[nodiscard]] std::chrono::milliseconds back_off_left(const slot_record& record,
+                                                      std::string_view boot,
+                                                      std::int64_t now_boot_ms) noexcept;
 
 [[nodiscard]] std::string_view name_of(slot_state state) noexcept;
 
@@ -40,12 +53,14 @@ struct slot_record {
 /// Empty when this is no slot's record, or one of a newer format: `newer` tells which.
 [[nodiscard]] std::optional<slot_record> slot_record_of(std::string_view text, bool& newer);
 
-// Keys. A slot's name holds neither '@' nor '#', so that no two of these are alike.
+// Keys. A slot's name is not empty and holds neither '@' nor '#', so that no two of these are alike.
 
 [[nodiscard]] std::string key_of_slot(std::string_view job, std::string_view slot);
 [[nodiscard]] std::string key_of_skip(std::string_view job,
                                       std::string_view slot,
                                       std::string_view host);
+/// What tells which slots of a job were forgotten.
+[[nodiscard]] std::string key_of_horizon(std::string_view job);
 /// Empty when it may be the name of a slot; else why not.
 [[nodiscard]] std::string fault_of_slot(std::string_view slot);
 

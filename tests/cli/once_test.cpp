@@ -235,6 +235,12 @@ TEST(Once, RefusesWhatMakesNoSense) {
                                              {"--every", "day", "--tz", "Nowhere"},
                                              {"--every", "day", "--keep", "1h"},
                                              {"--every", "15m", "--skew", "10m"},
+                                             {"--every", "15m", "--keep", "59m"},
+                                             {"--slot", "s", "--keep", "0s"},
+                                             {"--slot", "s", "--keep", "1s"},
+                                             {"--slot", "s", "--keep", "59m"},
+                                             {"--slot", "s", "--keep", "-1h"},
+                                             {"--slot", "s", "--at-most-once", "--keep", "400d"},
                                              {"--slot", "s", "--retries", "-1"},
                                              {"--slot", "s", "--retries", "x"},
                                              {"--slot", "s", "--at-most-once", "--retries", "1"},
@@ -267,7 +273,94 @@ TEST(Runs, ListWhoRanWhatAndWhoSkipped) {
                              "\"skipped_by\": [\n      {"}) {
         EXPECT_NE(machine.find(part), std::string::npos) << part << " in " << machine;
     }
-    EXPECT_EQ(run_dibs(here, {"runs"}).status, 64);
+}
+
+TEST(Runs, ListAllJobsWithTheSlotThatWasStartedLast) {
+    const folder here;
+    ASSERT_EQ(once(here, {"--slot", "z-first"}).status, 0);
+    ASSERT_EQ(once(here, {"--slot", "a-second"}, {"sh", "-c", "exit 5"}).status, 5);
+    ASSERT_EQ(run_dibs(here, {"once", "job@x", "--slot", "one", "true"}).status, 0);
+    ASSERT_EQ(run_dibs(here, {"once", "job@x", "--slot", "one", "true"}).status, 0);  // a skip
+    ASSERT_EQ(run_dibs(here, {"run", "no-job", "true"}).status, 0);
+    const auto text = run_dibs(here, {"runs"});
+    EXPECT_EQ(text.status, 0) << text.err;
+    EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 3) << text.out;
+    const auto job = text.out.find("\njob  ");
+    ASSERT_NE(job, std::string::npos) << text.out;
+    EXPECT_EQ(text.out.find("a-second"), text.out.find_first_not_of(' ', job + 4)) << text.out;
+    EXPECT_EQ(text.out.find("z-first"), std::string::npos) << text.out;
+    const auto machine = run_dibs(here, {"runs", "--json"}).out;
+    for (const auto* part : {"\"job\": \"job\"",
+                             "\"slot\": \"a-second\"",
+                             "\"outcome\": \"failed\"",
+                             "\"status\": 5",
+                             "\"slots\": 2",
+                             "\"job\": \"job@x\"",
+                             "\"slots\": 1"}) {
+        EXPECT_NE(machine.find(part), std::string::npos) << part << " in " << machine;
+    }
+}
+
+TEST(Runs, EndWithTheStatusesThatTheyName) {
+    const folder here;
+    const auto on = [&](list words) {
+        auto how = dibs_on(here, std::move(words));
+        how.cwd = here.path();
+        return process(how).wait().status;
+    };
+    EXPECT_EQ(once(here, {"--slot", "s"}).status, 0);
+    EXPECT_EQ(on({"runs", "nobody"}), 0);
+    EXPECT_EQ(on({"runs", ""}), 64);
+    EXPECT_EQ(on({"runs", "a", "b"}), 64);
+    write_file(here.file("no-store"), std::string(4096, 'x'));
+    EXPECT_EQ(on({"runs", "--store", "sqlite:" + here.file("no-store")}), 78);
+    EXPECT_EQ(on({"runs", "--store", "sqlite:" + here.path()}), 78);
+}
+
+TEST(Once, EndsWithTheStatusesThatItNames) {
+    const folder here;
+    // 78, before anything is run
+    write_file(here.file("no-store"), std::string(4096, 'x'));
+    EXPECT_EQ(once(here, {"--slot", "s", "--store", "sqlite:" + here.file("no-store")}).status, 78);
+    // 126 and 127, both final
+    write_file(here.file("plain"), "no program");
+    EXPECT_EQ(once(here, {"--slot", "126"}, {here.file("plain")}).status, 126);
+    EXPECT_EQ(once(here, {"--slot", "126"}).status, 126);
+    EXPECT_EQ(once(here, {"--slot", "127"}, {here.file("none")}).status, 127);
+    EXPECT_EQ(once(here, {"--slot", "127"}).status, 127);
+    // The key of a slot that is done is done for dibs run, too.
+    EXPECT_EQ(once(here, {"--slot", "done"}).status, 0);
+    const auto run = run_dibs(here, {"run", "-v", "job@done", "touch", "touched"});
+    EXPECT_EQ(run.status, 75);
+    EXPECT_NE(run.err.find("is done"), std::string::npos) << run.err;
+    EXPECT_FALSE(exists(here.file("touched")));
+    // The wait is over.
+    running other(here);
+    EXPECT_EQ(once(here, {"--slot", "s", "--wait", "100ms", "--held-code", "9"}).status, 9);
+    other.end(0);
+}
+
+TEST(Once, ASignalWhileItWaitsEndsTheWaitAlone) {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+        const folder here;
+        running other(here);
+        process waits(
+            dibs_on(here, {"once", "--slot", "s", "--wait", "1h", "job", "touch", "ran"}));
+        ASSERT_TRUE(eventually([&] {
+            return run_dibs(here, {"ls", "--json"}).out.find("\"waiters\": 1") != std::string::npos;
+        }));
+        waits.signal(signal);
+        EXPECT_EQ(waits.wait().status, 128 + signal);
+        EXPECT_NE(run_dibs(here, {"runs", "job"}).out.find("running"), std::string::npos);
+        other.end(0);
+        EXPECT_FALSE(exists(here.file("ran")));
+    }
+}
+
+TEST(Once, SettingsThatAreRefusedAreReported) {
+    const folder here;
+    EXPECT_EQ(once(here, {"--slot", "a@b", "--status-file", here.file("report")}).status, 64);
+    EXPECT_NE(read_file(here.file("report")).find("\"outcome\": \"invalid\""), std::string::npos);
 }
 
 TEST(Runs, TellARunFromACrash) {

@@ -2,99 +2,20 @@
 // Once per slot on virtual time: several hosts on one memory store, crashes, retries, losses.
 #include "recipes/once.hpp"
 
-#include "store/memory/memory_store.hpp"
-#include "support/faulty_store.hpp"
-#include "support/virtual_environment.hpp"
+#include "once_host.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dibs::recipes {
 namespace {
 
-using namespace std::chrono_literals;
-using namespace dibs::testing;
-using core::nanoseconds;
-
-/// One host. Its destruction is a crash: nothing is given back.
-class host {
-  public:
-    host(virtual_environment& in, const std::string& space, std::string name)
-        : world{in},
-          name_{std::move(name)},
-          line{in.view(),
-               store::make_memory_store(
-                   in.view(),
-                   {.name = space, .who = {}, .clock = in.store_clock().reader()})},
-          batches{in.view(), line},
-          doubts{in.view(), batches},
-          dog{in.view(),
-              batches,
-              doubts,
-              {.lost = [this](const lease_ptr& lease) { keys.lost(lease); }, .renewal_failed = {}}},
-          keys{in.view(), line, batches, dog, doubts},
-          slots{in.view(), line, keys, [] { return std::int64_t{1'764'460'800'000}; }} {}
-
-    [[nodiscard]] once_terms terms(nanoseconds wait = 0s) const {
-        once_terms made;
-        made.job = "nightly";
-        made.slot = "2026-11-29[UTC]";
-        made.acquire.lease.ttl = 6s;
-        made.acquire.lease.renew_every = 2s;
-        made.acquire.lease.attached = false;  // a crash shows by expiry, as over a network
-        made.acquire.wait = wait;
-        made.acquire.timeout = 5s;
-        made.who.host = name_;
-        return made;
-    }
-    using told_ptr = std::shared_ptr<std::optional<once_outcome>>;
-    told_ptr start(once_terms with) {
-        auto told = std::make_shared<std::optional<once_outcome>>();
-        call =
-            slots.claim(std::move(with), [told](once_outcome ended) { *told = std::move(ended); });
-        return told;
-    }
-    once_outcome claim(once_terms with) {
-        const auto told = start(std::move(with));
-        EXPECT_TRUE(world.run_until([&] { return told->has_value(); }, 2h));
-        return told->value_or(once_outcome{});
-    }
-    once_outcome claim() { return claim(terms()); }
-    release_reply finish(const once_outcome& run,
-                         bool success,
-                         int status,
-                         const once_terms& with) {
-        std::optional<release_reply> told;
-        slots.finish(run.lease, with, run.mine, success, status, [&](release_reply heard) {
-            told = std::move(heard);
-        });
-        EXPECT_TRUE(world.run_until([&] { return told.has_value(); }, 1min));
-        return told.value_or(release_reply{});
-    }
-    release_reply finish(const once_outcome& run, bool success, int status = 0) {
-        return finish(run, success, status, terms());
-    }
-    /// From now on nothing of it reaches the store.
-    void crash() {
-        line.plan = [](std::size_t, const auto&) { return fault::lose_request; };
-    }
-
-    virtual_environment& world;
-    std::string name_;
-    faulty_store line;
-    core::batcher batches;
-    core::undo doubts;
-    core::watchdog dog;
-    mutex keys;
-    once slots;
-    once::call_ptr call;
-};
+using namespace testing;
 
 class Once : public ::testing::Test {
   protected:
@@ -388,6 +309,88 @@ TEST_F(Once, TheOutcomeIsForgottenAfterItsTime) {
     EXPECT_EQ(b.claim(terms).verdict, once_verdict::granted);
 }
 
+TEST_F(Once, AnInterruptedRunIsFreeAtOnceAndUsesUpNoRetry) {
+    auto patient = b.terms(1h);
+    const auto run = a.claim();
+    const auto waits = b.start(patient);
+    world.advance(1s);
+    EXPECT_TRUE(a.interrupt(run, 143, a.terms()).released);
+    world.run_until([&] { return waits->has_value(); }, 1s);
+    ASSERT_TRUE(*waits);
+    const auto& second = **waits;
+    ASSERT_EQ(second.verdict, once_verdict::granted);
+    EXPECT_EQ(second.mine.attempt, 2U);
+    EXPECT_EQ(second.mine.failures, 0U);
+    EXPECT_TRUE(b.interrupt(second, 143, patient).released);
+    const auto third = c.claim();
+    ASSERT_EQ(third.verdict, once_verdict::granted);
+    ASSERT_TRUE(third.found);
+    EXPECT_EQ(third.found->state, slot_state::interrupted);
+    EXPECT_EQ(third.found->status, 143);
+    EXPECT_TRUE(c.finish(third, false, 3).released);
+    EXPECT_EQ(a.claim().verdict, once_verdict::failed);
+}
+
+TEST_F(Once, AnInterruptedRunThatMayBeStartedOnceIsNeverGrantedAgain) {
+    auto careful = a.terms();
+    careful.at_most_once = true;
+    EXPECT_TRUE(a.interrupt(a.claim(careful), 143, careful).released);
+    for (const bool again : {true, false}) {
+        auto terms = b.terms(again ? 1h : 0h);
+        terms.at_most_once = again;
+        const auto late = b.claim(terms);
+        EXPECT_EQ(late.verdict, once_verdict::failed);
+        ASSERT_TRUE(late.found);
+        EXPECT_EQ(late.found->status, 143);
+    }
+}
+
+TEST_F(Once, AClockThatIsAheadFreesNoMarkOfASlotThatMayBeStartedOnce) {
+    auto careful = a.terms();
+    careful.at_most_once = true;
+    ASSERT_EQ(a.claim(careful).verdict, once_verdict::granted);
+    a.crash();
+    world.advance(7s);
+    auto other = careful;
+    other.slot = "ended well";
+    EXPECT_TRUE(c.finish(c.claim(other), true, 0, other).released);
+    for (const auto ahead : {core::microseconds{24h * 400}, core::microseconds{-24h * 400}}) {
+        world.store_clock().step_wall(ahead);
+        EXPECT_EQ(b.claim(careful).verdict, once_verdict::failed);
+        EXPECT_EQ(b.claim(other).verdict, once_verdict::done);
+    }
+}
+
+TEST_F(Once, ABackOffIsCountedByTheClockThatNobodySets) {
+    auto terms = a.terms();
+    terms.retries = 1;
+    terms.backoff = 1h;
+    terms.boot = "this boot";
+    EXPECT_TRUE(a.finish(a.claim(terms), false, 3, terms).released);
+    world.store_clock().step_wall(2h);
+    const auto early = b.claim(terms);
+    EXPECT_EQ(early.verdict, once_verdict::waiting);
+    EXPECT_GT(early.retry_after, 59min);
+    EXPECT_LE(early.retry_after, 1h);
+    auto patient = terms;
+    patient.acquire.wait = 2h;
+    const auto from = world.now();
+    EXPECT_EQ(b.claim(patient).verdict, once_verdict::granted);
+    EXPECT_GE(world.now() - from, 59min);
+}
+
+TEST_F(Once, OtherHostsGoByTheStoresClockForABackOff) {
+    auto terms = a.terms();
+    terms.retries = 1;
+    terms.backoff = 1h;
+    terms.boot = "this boot";
+    EXPECT_TRUE(a.finish(a.claim(terms), false, 3, terms).released);
+    terms.boot = "another";
+    EXPECT_EQ(b.claim(terms).verdict, once_verdict::waiting);
+    world.store_clock().step_wall(2h);
+    EXPECT_EQ(b.claim(terms).verdict, once_verdict::granted);
+}
+
 TEST_F(Once, ARecordOfANewerReleaseOrOfSomethingElseIsNotGuessedAt) {
     for (const auto& [value, expected] :
          {std::pair{std::string(R"({"v":2,"whatever":1})"), errc::newer_format},
@@ -426,18 +429,25 @@ TEST(SlotRecord, SurvivesTheWayThroughText) {
     made.started_ms = 1;
     made.ended_ms = 2;
     made.next_at_ms = 3;
+    made.begin_ms = -4;
+    made.boot = "b";
+    made.ended_boot_ms = 5;
     bool newer = true;
     const auto read = slot_record_of(to_text(made), newer);
     ASSERT_TRUE(read);
     EXPECT_FALSE(newer);
     EXPECT_EQ(to_text(*read), to_text(made));
+    made.state = slot_state::interrupted;
+    EXPECT_EQ(slot_record_of(to_text(made), newer).value_or(slot_record{}).state,
+              slot_state::interrupted);
 }
 
 TEST(SlotRecord, KeysOfDifferentThingsDiffer) {
     EXPECT_EQ(key_of_slot("a@b", "c"), "a@b@c");
     EXPECT_NE(fault_of_slot("b@c"), "") << "or it would be the slot of another job";
     EXPECT_NE(fault_of_slot("x#skip:host"), "") << "or it would be another slot's skip";
-    EXPECT_NE(fault_of_slot(""), "");
+    EXPECT_NE(fault_of_slot(""), "") << "or it would be near the job's horizon";
+    EXPECT_EQ(key_of_horizon("a@b"), "a@b@#horizon");
     EXPECT_EQ(fault_of_slot("2026-11-29T10:30Z"), "");
 }
 

@@ -59,7 +59,12 @@ std::optional<signal_desk::taken> signal_desk::take() noexcept {
     while (true) {
         const auto got = ::read(descriptor_, &info, sizeof info);
         if (got == static_cast<ssize_t>(sizeof info)) {
-            return taken{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+            const auto number = static_cast<int>(info.ssi_signo);
+            const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
+            if (ends && told_to_end_ == 0 && !ignored_before(number)) {
+                told_to_end_ = number;
+            }
+            return taken{number, info.ssi_code == SI_KERNEL};
         }
         if (got < 0 && errno == EINTR) {
             continue;

@@ -29,6 +29,9 @@ class signal_desk {
     /// The next one; empty when there is none. Never waits.
     [[nodiscard]] std::optional<taken> take() noexcept;
 
+    /// The first TERM, INT or HUP that was taken and that the caller did not want ignored; 0: none yet.
+    [[nodiscard]] int told_to_end() const noexcept { return told_to_end_; }
+
     /// Whether the caller of the wrapper wanted it ignored (nohup).
     [[nodiscard]] bool ignored_before(int number) const noexcept;
 
@@ -42,6 +45,7 @@ class signal_desk {
     sigset_t before_{};
     std::array<bool, NSIG> ignored_{};
     int descriptor_ = -1;
+    int told_to_end_ = 0;
 };
 
 /// Every signal that the wrapper takes from its desk.

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Options that several commands have, in the same words.
+
+#include "cli/option_table.hpp"
+
+namespace dibs::cli::common {
+
+inline constexpr option json{"json", 0, "", "for machines"};
+inline constexpr option store{"store",
+                              0,
+                              "URL",
+                              "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"};
+inline constexpr option quiet{"quiet", 'q', "", "tell nothing but errors"};
+inline constexpr option help{"help", 'h', "", "this text"};
+
+// Of the commands that run another one under a lease.
+inline constexpr option grace{
+    "grace",
+    0,
+    "DURATION",
+    "time between TERM and KILL when the command must stop\n(default 5s or a sixth of the ttl; at "
+    "most a third)"};
+inline constexpr option max_runtime{"max-runtime",
+                                    0,
+                                    "DURATION",
+                                    "stop the command (status 124) after this time"};
+inline constexpr option status_file{"status-file", 0, "FILE", "write what happened there, as JSON"};
+inline constexpr option status_fd{"status-fd",
+                                  0,
+                                  "N",
+                                  "the same, to a descriptor that the caller has opened"};
+
+}  // namespace dibs::cli::common

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/once_session.hpp"
+
+#include "cli/duration.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/failure.hpp"
+#include "cli/held_child.hpp"
+#include "cli/running_report.hpp"
+#include "cli/slot_words.hpp"
+#include "cli/speech.hpp"
+#include "cli/store_access.hpp"
+#include "cli/supervisor/boot_time.hpp"
+#include "cli/supervisor/interruption.hpp"
+#include "cli/waiting_line.hpp"
+#include "client/slot_run.hpp"
+#include "core/key.hpp"
+
+#include <dibs/dibs.hpp>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace dibs::cli {
+
+namespace {
+
+using detail::slot_verdict;
+using std::chrono::milliseconds;
+
+/// A note about a skip is not worth more.
+constexpr auto note_patience = milliseconds{500};
+/// How much later than its child the command may be reached by a signal that is meant for both.
+constexpr auto signal_patience = milliseconds{100};
+
+class once_session {
+  public:
+    once_session(once_options options, store_choice store)
+        : options_(std::move(options)),
+          store_(std::move(store)),
+          report_(options_.run.status_file, options_.run.key, store_) {}
+
+    int run() {
+        int status = exit_status::our_bug;
+        try {
+            status = claim_and_run();
+        } catch (const failure& fault) {
+            status = fault.status();
+            tell("invalid", fault.what());
+            if (status == exit_status::unavailable) {
+                report_.outcome = "unavailable";
+            }
+        } catch (const std::exception& fault) {
+            tell("invalid", fault.what());
+        }
+        report_.write(status);
+        return status;
+    }
+
+  private:
+    int claim_and_run() {
+        signal_desk desk;
+        // Before the first thread, and so before the client.
+        guard guarded(options_.run.grace);
+        interruption interrupted(desk, [this, &guarded](int signal) {
+            guarded.page().over.store(true);
+            report_.outcome = "signal";
+            report_.write(exit_status::signal_base + signal);
+            ::_exit(exit_status::signal_base + signal);
+        });
+        const auto opened_at = boot_now();
+        auto through = open_client(store_, options_.terms.command);
+        const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - opened_at);
+        options_.terms.acquire.timeout = std::max(store_patience - spent, milliseconds{100});
+        auto found = claim(through, interrupted.stop());
+        if (const int signal = interrupted.finish(); signal != 0) {
+            report_.outcome = "signal";
+            report_.message = std::string("ended by ") + signal_name(signal) + " while waiting";
+            if (found.granted) {
+                // Nothing was run: whoever comes next may.
+                std::error_code ignored;
+                (void)found.granted->release(ignored);
+            }
+            return exit_status::signal_base + signal;
+        }
+        return found.granted ? run_child(through, found, desk, guarded)
+                             : not_granted(through, found);
+    }
+
+    detail::slot_claim claim(client& through, std::stop_token stop) {
+        const waiting_line::terms shown_wait{
+            .how = waiting_line::fitting(options_.run.verbose, options_.run.quiet),
+            .key = options_.run.key,
+            .also = options_.terms.job,
+            .wait = options_.run.wait};
+        const waiting_line waiting(through, shown_wait);
+        return detail::claim_slot(through, options_.terms, std::move(stop));
+    }
+
+    int not_granted(client& through, const detail::slot_claim& found) {
+        if (found.error) {
+            throw failure(status_of(found.error),
+                          quoted_key(options_.run.key) + ": " +
+                              (found.message.empty() ? found.error.message() : found.message) +
+                              " (store " + report_.store + "); the command was not started");
+        }
+        const bool waits = options_.run.wait > milliseconds::zero();
+        auto text = describe_slot(options_.run.key, found.verdict, found.found);
+        if (!found.holders.empty()) {
+            report_.holder = found.holders.front();
+            text += "; held by " + describe_holder(found.holders.front());
+        }
+        if (found.verdict == slot_verdict::blocked) {
+            text += " " + describe_hold(found.blocked_reason, found.retry_after) + "; store " +
+                    report_.store + "; " + how_to_lift(found.blocked_key);
+        }
+        int status = options_.held_code.value_or(exit_status::held);
+        switch (found.verdict) {
+            case slot_verdict::done:
+                report_.outcome = "done";
+                status = exit_status::ok;
+                break;
+            case slot_verdict::failed:
+                report_.outcome = "failed";
+                status = found.found ? found.found->status.value_or(exit_status::trouble)
+                                     : exit_status::trouble;
+                break;
+            case slot_verdict::running:
+                report_.outcome = waits ? "wait_over" : "running";
+                if (!waits) {
+                    status = options_.held_code.value_or(exit_status::ok);
+                }
+                break;
+            case slot_verdict::waiting:
+                report_.outcome = waits ? "wait_over" : "waiting";
+                break;
+            case slot_verdict::blocked:
+                report_.outcome = "blocked";
+                break;
+            case slot_verdict::forgotten:
+                report_.outcome = "forgotten";
+                break;
+            case slot_verdict::granted:
+            case slot_verdict::trouble:
+                break;
+        }
+        if (report_.outcome == "wait_over") {
+            text += "; waited " + show_duration(options_.run.wait);
+        }
+        report_.message = text;
+        // Several hosts fire so that one of them runs: that the others do not is no news.
+        const bool news =
+            (waits && status != exit_status::ok) || found.verdict == slot_verdict::forgotten;
+        const bool loud = options_.run.verbose || news || ::isatty(STDERR_FILENO) == 1;
+        if (loud && !options_.run.quiet) {
+            say(text);
+        }
+        if (found.verdict != slot_verdict::forgotten) {
+            detail::note_skip(through, options_.terms, note_patience);
+        }
+        return status;
+    }
+
+    int run_child(client& through, detail::slot_claim& found, signal_desk& desk, guard& guarded) {
+        auto& held = *found.granted;
+        const auto& slot = options_.terms;
+        report_.fence = held.last_fence();
+        child_terms terms;
+        terms.key = options_.run.key;
+        terms.command = options_.run.command;
+        terms.ttl = options_.run.ttl;
+        terms.grace = options_.run.grace;
+        terms.max_runtime = options_.run.max_runtime;
+        terms.verbose = options_.run.verbose;
+        terms.store = store_;
+        terms.variables = {"DIBS_JOB=" + slot.job,
+                           "DIBS_SLOT=" + slot.slot,
+                           "DIBS_ATTEMPT=" + std::to_string(found.mine.attempt),
+                           "DIBS_IDEMPOTENCY_KEY=" + slot.job + "/" + slot.slot};
+        const auto end = run_held_child(through, held, terms, desk, guarded);
+
+        lease_end ended;
+        ended.fence = report_.fence;
+        ended.lost_reason = held.lost_reason();
+        ended.given_back = true;
+        const auto so_far = judge(terms, end, ended);
+        const int told_to_end = so_far.outcome == "child" && so_far.status != exit_status::ok
+                                    ? end_signal(end, desk)
+                                    : 0;
+        const auto how = told_to_end != 0                   ? detail::run_end::interrupted
+                         : so_far.status == exit_status::ok ? detail::run_end::succeeded
+                                                            : detail::run_end::failed;
+        ended.given_back =
+            detail::finish_slot(
+                through, held, slot, found.mine, how, so_far.status, ended.release_error) ==
+            release_outcome::released;
+        ended.lost_reason = held.lost_reason();
+        auto verdict = judge(terms, end, ended);
+        if (ended.release_error && !verdict.lost()) {
+            verdict.remark = "the outcome of " + quoted_key(terms.key) +
+                             " could not be recorded (" + ended.release_error.message() +
+                             "); another host may run it again";
+        }
+        report_.outcome = verdict.outcome;
+        for (const auto& text : {verdict.remark, verdict.message}) {
+            if (!text.empty()) {
+                say(text);
+            }
+        }
+        report_.message = verdict.message;
+        if (verdict.outcome == "child" && end.killed_by != 0) {
+            report_.message = std::string("killed by ") + signal_name(end.killed_by);
+        }
+        if (verdict.outcome == "child" && told_to_end != 0) {
+            report_.outcome = "interrupted";
+            report_.message = std::string("stopped because of ") + signal_name(told_to_end);
+        }
+        if (options_.planned && told_to_end == 0) {
+            forget_old_slots(through);
+        }
+        return verdict.status;
+    }
+
+    /// The signal by which we were told to end, if that may be why the child did; else 0. A supervisor that signals a whole
+    /// group may have reached the child first.
+    static int end_signal(const ending& end, signal_desk& desk) {
+        const auto ends_with = [&](int signal) {
+            return end.killed_by == signal || end.status == exit_status::signal_base + signal;
+        };
+        const auto until = boot_now() + signal_patience;
+        while (desk.told_to_end() == 0 &&
+               (ends_with(SIGTERM) || ends_with(SIGINT) || ends_with(SIGHUP))) {
+            const auto left = std::chrono::ceil<milliseconds>(until - boot_now()).count();
+            pollfd ready{desk.descriptor(), POLLIN, 0};
+            if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) == 0) {
+                break;
+            }
+            while (desk.take()) {
+            }
+        }
+        return desk.told_to_end();
+    }
+
+    void forget_old_slots(client& through) {
+        detail::forget_slots(
+            through, options_.terms, [&plan = options_.planned->plan](std::int64_t at_ms) {
+                return plan.at(core::wall_instant{milliseconds{at_ms}}, {}).name;
+            });
+    }
+
+    void tell(std::string_view outcome, const std::string& text) {
+        report_.outcome = outcome;
+        report_.message = text;
+        say(text);
+    }
+
+    once_options options_;
+    store_choice store_;
+    running_report report_;
+};
+
+}  // namespace
+
+int run_slot(once_options options, store_choice store) {
+    return once_session(std::move(options), std::move(store)).run();
+}
+
+}  // namespace dibs::cli
