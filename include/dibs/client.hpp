@@ -54,7 +54,7 @@ class client_options {
 
 /// Acquires leases on the keys of one store.
 ///
-/// A key is 1 to 1,024 bytes of UTF-8 without control characters, and not blank. Keys are compared
+/// A key is 1 to 1,024 bytes of UTF-8 without control characters, and can be seen. Keys are compared
 /// byte by byte.
 ///
 /// That somebody else holds the key is not an error: the optional is empty. Errors are of these

@@ -35,12 +35,12 @@ enum class errc {
     fenced_off,        ///< the guarded resource has seen a newer fence
     cancelled,         ///< the caller asked to stop; nothing is held
     invalid_argument,  ///< a value is out of its range; nothing was sent
-    invalid_key,       ///< the key is empty, blank, too long, not UTF-8 or holds control characters
-    invalid_url,       ///< the store's URL cannot be understood
-    capacity_differs,  ///< holders or waiters of the key use another capacity
-    unsupported,       ///< this store cannot do that
-    newer_format,      ///< the record was written by a newer release
-    store_damaged,     ///< the file is not a dibs store, or cannot be read
+    invalid_key,  ///< the key is empty, invisible, too long, not UTF-8 or holds control characters
+    invalid_url,  ///< the store's URL cannot be understood
+    capacity_differs,   ///< holders or waiters of the key use another capacity
+    unsupported,        ///< this store cannot do that
+    newer_format,       ///< the record was written by a newer release
+    store_damaged,      ///< the file is not a dibs store, or cannot be read
     permission_denied,  ///< the operating system or the store denies access
     closed,             ///< the client was closed
 };

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/key.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 
 namespace dibs::core {
 
 namespace {
+
+/// Of a key that nobody can see.
+constexpr std::size_t shown_bytes_max = 16;
 
 /// How many bytes the UTF-8 character at the start of `text` has; 0 when it is not UTF-8 (RFC 3629:
 /// no overlong forms, no surrogates, nothing above U+10FFFF).
@@ -46,6 +51,64 @@ bool is_control(std::string_view character) noexcept {
     return c0 || c1;
 }
 
+/// The code point of one valid UTF-8 character.
+char32_t code_point(std::string_view character) noexcept {
+    const auto bits = [&](std::size_t index) {
+        return static_cast<char32_t>(static_cast<std::uint8_t>(character[index]) & 0x3FU);
+    };
+    const auto lead = static_cast<char32_t>(static_cast<std::uint8_t>(character[0]));
+    switch (character.size()) {
+        case 2:
+            return (lead & 0x1FU) << 6U | bits(1);
+        case 3:
+            return (lead & 0x0FU) << 12U | bits(1) << 6U | bits(2);
+        case 4:
+            return (lead & 0x07U) << 18U | bits(1) << 12U | bits(2) << 6U | bits(3);
+        default:
+            return lead;
+    }
+}
+
+struct range {
+    char32_t first;
+    char32_t last;
+};
+
+bool within(std::span<const range> ranges, char32_t point) noexcept {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const range& one) {
+        return one.first <= point && point <= one.last;
+    });
+}
+
+/// What leaves no mark where it stands: blanks of every width, joiners, marks of direction, fillers
+/// and selectors (Unicode 15: White_Space, Default_Ignorable_Code_Point and U+2800).
+constexpr range invisible[] = {
+    {0x20, 0x20},       {0xA0, 0xA0},      {0xAD, 0xAD},     {0x34F, 0x34F},   {0x61C, 0x61C},
+    {0x115F, 0x1160},   {0x1680, 0x1680},  {0x17B4, 0x17B5}, {0x180B, 0x180F}, {0x2000, 0x200F},
+    {0x2028, 0x202F},   {0x205F, 0x206F},  {0x2800, 0x2800}, {0x3000, 0x3000}, {0x3164, 0x3164},
+    {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},  {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFF8}, {0x1BCA0, 0x1BCA3},
+    {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
+
+/// What moves the text around it, or breaks the line, so that a listing shows something else than
+/// what is there.
+constexpr range rearranging[] = {{0x61C, 0x61C},
+                                 {0x200E, 0x200F},
+                                 {0x2028, 0x202E},
+                                 {0x2066, 0x2069}};
+
+std::string escaped(std::string_view bytes) {
+    std::string shown;
+    std::array<char, 5> escape{};
+    for (const char byte : bytes) {
+        std::snprintf(escape.data(),
+                      escape.size(),
+                      "\\x%02x",
+                      static_cast<unsigned>(static_cast<std::uint8_t>(byte)));
+        shown += escape.data();
+    }
+    return shown;
+}
+
 }  // namespace
 
 std::string fault_of_key(std::string_view key) {
@@ -57,6 +120,7 @@ std::string fault_of_key(std::string_view key) {
                std::to_string(key_bytes_max) + " are allowed";
     }
     bool blank = true;
+    bool unseen = true;
     for (std::size_t at = 0; at < key.size();) {
         const auto length = utf8_length(key.substr(at));
         if (length == 0) {
@@ -67,9 +131,15 @@ std::string fault_of_key(std::string_view key) {
             return "the key holds a control character (byte " + std::to_string(at + 1) + ")";
         }
         blank = blank && character == " ";
+        unseen = unseen && within(invisible, code_point(character));
         at += length;
     }
-    return blank ? "the key is blank" : "";
+    if (blank) {
+        return "the key is blank";
+    }
+    return unseen ? "the key has no visible character (" + escaped(key.substr(0, shown_bytes_max)) +
+                        ")"
+                  : "";
 }
 
 std::string printable(std::string_view text, std::size_t bytes_max) {
@@ -79,17 +149,10 @@ std::string printable(std::string_view text, std::size_t bytes_max) {
             return shown + "…";
         }
         const auto length = utf8_length(text.substr(at));
-        if (length == 0 || is_control(text.substr(at, length))) {
-            std::array<char, 5> escape{};
-            const auto bytes = length == 0 ? 1 : length;
-            for (std::size_t offset = 0; offset < bytes; ++offset) {
-                std::snprintf(escape.data(),
-                              escape.size(),
-                              "\\x%02x",
-                              static_cast<unsigned>(static_cast<std::uint8_t>(text[at + offset])));
-                shown += escape.data();
-            }
-            at += bytes;
+        const auto character = text.substr(at, length == 0 ? 1 : length);
+        if (length == 0 || is_control(character) || within(rearranging, code_point(character))) {
+            shown += escaped(character);
+            at += character.size();
         } else {
             shown += text.substr(at, length);
             at += length;

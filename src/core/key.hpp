@@ -14,8 +14,8 @@ inline constexpr std::size_t key_bytes_max = 1024;
 /// Empty when the key is fine; else what is wrong with it, for people ("the key is empty").
 [[nodiscard]] std::string fault_of_key(std::string_view key);
 
-/// A key as it may be printed: control characters and broken UTF-8 shown as \xNN, cut to a readable
-/// length.
+/// A key as it may be printed: shown as \xNN are control characters, broken UTF-8, and what moves
+/// the text around it (marks of direction, line separators). Cut to a readable length.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t bytes_max = 200);
 
 }  // namespace dibs::core
