@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
 #include <string>
 
 namespace dibs::testing {
@@ -42,6 +43,9 @@ TEST(Doctor, FindsNothingWrongWithAHealthyStore) {
                                 "free space",
                                 "file",
                                 "folder",
+                                "log",
+                                "log index",
+                                "holders folder",
                                 "schema",
                                 "integrity",
                                 "journal mode",
@@ -66,6 +70,19 @@ TEST(Doctor, SeesThatEverybodyMayWrite) {
     const auto file = about(findings(here), "file");
     EXPECT_EQ(file["state"], "problem");
     EXPECT_NE(file["advice"], "");
+}
+
+TEST(Doctor, SeesAFileInPlaceOfTheHoldersFolder) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"acquire", "k"}).status, 0);
+    std::filesystem::remove_all(here.file("locks.db.holders"));
+    write_file(here.file("locks.db.holders"), "text");
+    const auto text = run_dibs(here, {"doctor"});
+    EXPECT_EQ(text.status, 1) << text.out;
+    EXPECT_NE(text.out.find("problem  holders folder"), std::string::npos) << text.out;
+    EXPECT_NE(text.out.find("-> "), std::string::npos) << text.out;
+    EXPECT_EQ(about(findings(here), "holders folder")["state"], "problem");
+    EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 78);
 }
 
 TEST(Doctor, SeesTheDead) {
