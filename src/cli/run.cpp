@@ -7,8 +7,8 @@
 #include "cli/held_child.hpp"
 #include "cli/redact.hpp"
 #include "cli/run_options.hpp"
+#include "cli/running_report.hpp"
 #include "cli/speech.hpp"
-#include "cli/status_report.hpp"
 #include "cli/store_access.hpp"
 #include "cli/supervisor/boot_time.hpp"
 #include "cli/supervisor/guard.hpp"
@@ -38,11 +38,9 @@ using std::chrono::milliseconds;
 class run_session {
   public:
     run_session(run_options options, store_choice store)
-        : options_(std::move(options)), store_(std::move(store)) {
-        report_.key = options_.key;
-        report_.store = redact_url(store_.url);
-        report_.started = std::chrono::system_clock::now();
-    }
+        : options_(std::move(options)),
+          store_(std::move(store)),
+          report_(options_.status_file, options_.key, store_) {}
 
     /// The exit status, whatever happens; and the status file says the same.
     int run() {
@@ -63,7 +61,7 @@ class run_session {
         } catch (const std::exception& fault) {
             say_not_started(fault.what());
         }
-        write_status(status);
+        report_.write(status);
         return status;
     }
 
@@ -75,7 +73,7 @@ class run_session {
         interruption interrupted(desk, [this, &guarded](int signal) {
             guarded.page().over.store(true);
             report_.outcome = "signal";
-            write_status(exit_status::signal_base + signal);
+            report_.write(exit_status::signal_base + signal);
             ::_exit(exit_status::signal_base + signal);
         });
         const auto opened_at = boot_now();
@@ -223,24 +221,9 @@ class run_session {
         return found.status;
     }
 
-    void write_status(int status) noexcept {
-        if (options_.status_file.empty()) {
-            return;
-        }
-        try {
-            report_.status = status;
-            report_.ended = std::chrono::system_clock::now();
-            if (!write_report(options_.status_file, report_)) {
-                say("cannot write " + options_.status_file);
-            }
-        } catch (const std::exception& fault) {
-            say(fault.what());
-        }
-    }
-
     run_options options_;
     store_choice store_;
-    status_report report_;
+    running_report report_;
     bool held_by_parent_ = false;
 };
 
@@ -255,13 +238,7 @@ int run_checked(const global_options& global, const arguments& found, bool leads
     if (leads && !found.has("wait")) {
         options.wait = dibs::forever;
     }
-    if (!options.status_file.empty()) {
-        if (const auto fault = fault_of_report_path(options.status_file); !fault.empty()) {
-            throw usage_error("--status-file or --status-fd: " + as_given(options.status_file) +
-                              ": " + fault);
-        }
-        keep_from_child(options.status_file);
-    }
+    claim_report_path(options.status_file);
     const auto* flag = options.store ? &*options.store : global.store;
     auto store = settle_store(flag, file, options.quiet);
     if (::strncasecmp(store.url.c_str(), "memory:", 7) == 0 && !options.quiet) {
@@ -270,18 +247,12 @@ int run_checked(const global_options& global, const arguments& found, bool leads
     return run_session(std::move(options), std::move(store)).run();
 }
 
-/// For settings that were refused before there was a session to tell of.
-void report_refusal(const std::string& path, const arguments& found, const failure& fault) {
-    status_report report;
-    report.outcome = "invalid";
-    report.status = fault.status();
-    report.key = found.has("key")         ? *found.value("key")
-                 : found.operands.empty() ? std::string{}
-                                          : found.operands.front();
-    report.started = std::chrono::system_clock::now();
-    report.ended = report.started;
-    report.message = fault.what();
-    (void)write_report(path, report);
+/// As far as it is known when settings are refused.
+std::string key_given(const arguments& found) {
+    if (found.has("key")) {
+        return *found.value("key");
+    }
+    return found.operands.empty() ? std::string{} : found.operands.front();
 }
 
 int run_by_syntax(const command_syntax& syntax,
@@ -298,9 +269,7 @@ int run_by_syntax(const command_syntax& syntax,
     try {
         return run_checked(global, found, leads);
     } catch (const failure& fault) {
-        if (!report.empty()) {
-            report_refusal(report, found, fault);
-        }
+        report_refusal(report, key_given(found), fault);
         throw;
     }
 }
