@@ -31,7 +31,7 @@ std::string key_given(const command_syntax& syntax, const arguments& found) {
                           as_given(found.operands.front()));
     }
     const auto& key = flag != nullptr ? *flag : found.operands.front();
-    if (key.starts_with("dibs1:")) {
+    if (is_handle(key)) {
         throw usage_error("KEY: this is a handle; dibs renew and dibs release take one");
     }
     if (const auto fault = core::fault_of_key(key); !fault.empty()) {

@@ -101,7 +101,7 @@ unsigned count_value(const arguments& found, std::string_view name) {
     unsigned number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || number > 1000) {
-        throw usage_error("--" + std::string(name) + " " + core::printable(text) +
+        throw usage_error("--" + std::string(name) + " " + as_given(text) +
                           ": must be a number from 0 to 1000");
     }
     return number;
@@ -114,9 +114,8 @@ core::wall_instant wall_now() {
 
 /// Fills in the slot; returns how long it and the tolerance for early timers last at most.
 milliseconds settle_slot(const arguments& found, once_options& checked) {
-    if (found.has("every") == found.has("slot")) {
-        throw usage_error(found.has("slot") ? "--every and --slot: only one of them"
-                                            : "--every PERIOD or --slot TEXT is missing");
+    if (!found.has("every") && !found.has("slot")) {
+        throw usage_error("--every PERIOD or --slot TEXT is missing");
     }
     if (found.has("slot")) {
         for (const auto* name : {"tz", "skew"}) {
@@ -134,17 +133,19 @@ milliseconds settle_slot(const arguments& found, once_options& checked) {
     const auto& every = *found.value("every");
     std::string fault;
     if (!recipes::schedule::make(every, "UTC", fault)) {
-        throw usage_error("--every " + core::printable(every) + " " + fault);
+        throw usage_error("--every " + as_given(every) + " " + fault);
     }
     const auto plan = recipes::schedule::make(every, zone, fault);
     if (!plan) {
-        throw usage_error("--tz " + core::printable(zone) + " " + fault);
+        throw usage_error("--tz " + as_given(zone) + " " + fault);
     }
     auto early = plan->usual_early();
     if (found.has("skew")) {
         early = duration_option(found, "skew");
         if (early > plan->longest() / 2) {
-            throw usage_error("--skew must be at most half a slot");
+            throw usage_error("--skew " + as_given(*found.value("skew")) +
+                              ": must be at most half a slot (" +
+                              show_duration(plan->longest() / 2) + ")");
         }
     }
     checked.planned = planned_slot{*plan, plan->at(wall_now(), early)};

@@ -7,7 +7,6 @@
 #include "cli/speech.hpp"
 #include "cli/store_access.hpp"
 #include "client/attempt.hpp"
-#include "core/key.hpp"
 #include "recipes/slot_memory.hpp"
 #include "recipes/slot_record.hpp"
 
@@ -42,7 +41,9 @@ outlook look_ahead(const once_options& options, const dibs::record& record) {
         }
     }
     if (record.blocked_for.count() > 0) {
-        return {false, quoted_key(key) + " is on hold: " + core::printable(record.blocked_reason)};
+        return {false,
+                quoted_key(key) + " is on hold " +
+                    describe_hold(record.blocked_reason, record.blocked_for)};
     }
     if (!record.holders.empty()) {
         return {false, quoted_key(key) + " is held by " + describe_holder(record.holders.front())};
@@ -91,8 +92,8 @@ int look_only(const once_options& options, const store_choice& store) {
         }
         if (of_job && of_job->blocked_for.count() > 0) {
             found = {false,
-                     quoted_key(options.terms.job) +
-                         " is on hold: " + core::printable(of_job->blocked_reason)};
+                     quoted_key(options.terms.job) + " is on hold " +
+                         describe_hold(of_job->blocked_reason, of_job->blocked_for)};
         }
     }
     if (options.condition) {

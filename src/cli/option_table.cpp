@@ -183,6 +183,8 @@ class argument_parser {
 
 namespace {
 
+constexpr std::string_view handle_begins = "dibs1:";
+
 /// Of options with these names no command can do both.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> contradictions{{
     {"quiet", "verbose"},
@@ -203,15 +205,14 @@ void refuse_contradictions(const arguments& found) {
     }
 }
 
-/// The form of client/handed_over.hpp.
-bool holds_a_handle(std::string_view text) {
-    return text.find("dibs1:") != std::string_view::npos;
-}
-
 }  // namespace
 
+bool is_handle(std::string_view text) {
+    return text.starts_with(handle_begins);
+}
+
 std::string as_given(std::string_view text) {
-    if (holds_a_handle(text)) {
+    if (text.find(handle_begins) != std::string_view::npos) {
         return "(a handle, not shown)";
     }
     const bool plain = !text.empty() && text.find_first_of(" \"'") == std::string_view::npos;

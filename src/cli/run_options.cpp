@@ -70,7 +70,8 @@ constexpr std::string_view examples =
 milliseconds positive_option(const arguments& given, std::string_view name) {
     const auto length = duration_option(given, name);
     if (length <= milliseconds::zero()) {
-        throw usage_error("--" + std::string(name) + " must be longer than zero");
+        throw usage_error("--" + std::string(name) + " " + as_given(*given.value(name)) +
+                          ": must be longer than zero");
     }
     return length;
 }
@@ -82,21 +83,9 @@ int held_code_of(const std::string& text) {
                         });
     const int code = digits ? std::stoi(text) : -1;
     if (code < 0 || code > 255) {
-        throw usage_error("--held-code " + core::printable(text) +
-                          ": must be a number from 0 to 255");
+        throw usage_error("--held-code " + as_given(text) + ": must be a number from 0 to 255");
     }
     return code;
-}
-
-/// Says who is to blame: the option or the file.
-template <typename Check>
-void blame(bool flag, const file_settings& file, Check check) {
-    if (const std::string fault = check(); !fault.empty()) {
-        if (flag) {
-            throw usage_error("--" + fault);
-        }
-        throw configuration_error(file.path + ": " + fault);
-    }
 }
 
 }  // namespace
@@ -145,8 +134,8 @@ milliseconds duration_option(const arguments& given, std::string_view name) {
     try {
         return parse_duration(*given.value(name));
     } catch (const std::invalid_argument& fault) {
-        throw usage_error("--" + std::string(name) + " " + core::printable(*given.value(name)) +
-                          ": " + fault.what());
+        throw usage_error("--" + std::string(name) + " " + as_given(*given.value(name)) + ": " +
+                          fault.what());
     }
 }
 
@@ -156,19 +145,22 @@ run_options check_run_options(const arguments& given, const file_settings& file)
         checked.key = *given.value("key");
         if (!given.operands.empty()) {
             throw usage_error("the key was given twice: as --key and as " +
-                              core::printable(given.operands.front()));
+                              as_given(given.operands.front()));
         }
     } else if (given.operands.empty()) {
-        throw usage_error("KEY is missing; see dibs run --help");
+        throw usage_error("KEY is missing; see --help");
     } else {
         checked.key = given.operands.front();
+    }
+    if (is_handle(checked.key)) {
+        throw usage_error("KEY: this is a handle; dibs renew and dibs release take one");
     }
     if (const auto fault = core::fault_of_key(checked.key); !fault.empty()) {
         throw usage_error("KEY: " + fault);
     }
     checked.command = given.command;
     if (checked.command.empty()) {
-        throw usage_error("COMMAND is missing; see dibs run --help");
+        throw usage_error("COMMAND is missing; see --help");
     }
 
     if (given.has("ttl")) {
@@ -176,16 +168,20 @@ run_options check_run_options(const arguments& given, const file_settings& file)
     } else if (file.ttl) {
         checked.ttl = *file.ttl;
     }
-    blame(given.has("ttl") || !file.ttl, file, [&]() -> std::string {
-        return checked.ttl < run_ttl_min || checked.ttl > run_ttl_max ? "ttl must be from 1s to 24h"
-                                                                      : "";
-    });
+    if (checked.ttl < run_ttl_min || checked.ttl > run_ttl_max) {
+        constexpr auto limits = "must be from 1s to 24h";
+        if (given.has("ttl")) {
+            throw usage_error("--ttl " + as_given(*given.value("ttl")) + ": " + limits);
+        }
+        throw configuration_error(file.path + ": ttl " + limits);
+    }
     checked.grace = std::min<milliseconds>(std::chrono::seconds{5}, checked.ttl / 6);
     const auto grace_max = checked.ttl / 3;
     if (given.has("grace")) {
         checked.grace = duration_option(given, "grace");
         if (checked.grace > grace_max) {
-            throw usage_error("--grace must be at most a third of the ttl (" +
+            throw usage_error("--grace " + as_given(*given.value("grace")) +
+                              ": must be at most a third of the ttl (" +
                               std::to_string(grace_max.count()) + "ms)");
         }
     } else if (file.grace) {
@@ -219,16 +215,13 @@ run_options check_run_options(const arguments& given, const file_settings& file)
         checked.store = *store;
     }
     checked.verbose = given.has("verbose");
-    checked.quiet = given.has("quiet") && !checked.verbose;
+    checked.quiet = given.has("quiet");
     return checked;
 }
 
 std::string report_path(const arguments& given) {
     const auto* path = given.value("status-file");
     const auto* descriptor = given.value("status-fd");
-    if (path != nullptr && descriptor != nullptr) {
-        throw usage_error("--status-file and --status-fd contradict each other");
-    }
     if (path != nullptr && path->empty()) {
         throw usage_error("--status-file is empty");
     }
@@ -238,7 +231,7 @@ std::string report_path(const arguments& given) {
     const bool digits = !descriptor->empty() && descriptor->size() <= 7 &&
                         descriptor->find_first_not_of("0123456789") == std::string::npos;
     if (!digits) {
-        throw usage_error("--status-fd " + core::printable(*descriptor) +
+        throw usage_error("--status-fd " + as_given(*descriptor) +
                           ": must be the number of an open descriptor");
     }
     return "/dev/fd/" + std::to_string(std::stoi(*descriptor));

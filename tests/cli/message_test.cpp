@@ -90,7 +90,8 @@ TEST(Messages, OfATtlOutsideOfTheLimitsTellThem) {
         const auto found = run_dibs(here, given);
         EXPECT_EQ(found.status, 64) << shown(given) << found.err;
         expect_one_line(found, given);
-        EXPECT_TRUE(contains(found.err, "--ttl")) << found.err;
+        const auto value = *(std::find(given.begin(), given.end(), "--ttl") + 1);
+        EXPECT_TRUE(contains(found.err, "--ttl " + value + ": ")) << found.err;
         EXPECT_TRUE(contains(found.err, "must be from ")) << found.err;
         EXPECT_FALSE(contains(found.err, handle)) << found.err;
     }
@@ -171,6 +172,9 @@ TEST(Messages, TellNoHandle) {
                                                 {"renew", "--ttl", handle, handle},
                                                 {"show", handle},
                                                 {"acquire", handle},
+                                                {"run", handle, "true"},
+                                                {"elect", handle, "true"},
+                                                {"once", "--slot", "x", handle, "true"},
                                                 {"ls", handle, handle},
                                                 {handle}}) {
         const auto found = run_dibs(here, given);
