@@ -219,6 +219,10 @@ TEST_P(Conformance, KeysThatLookAlikeAreDistinct) {
                                         "🔒",
                                         "a{b}",
                                         "a:b",
+                                        "plumless",  // one CRC-32
+                                        "buckeroo",
+                                        "costarring",  // one 32-bit FNV-1a
+                                        "liquid",
                                         std::string(1024, 'k'),
                                         std::string(1023, 'k')};
     std::vector<core::holder_id> holders;

@@ -7,10 +7,12 @@
 #include "store/sqlite/diagnosis.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -221,6 +223,45 @@ TEST_F(SqliteDiagnosis, SeesADiskThatRunsFullAndOneInMemory) {
         EXPECT_EQ(about(look(path), "free space").state, grade::problem);
     }
     ::umount2(disk.c_str(), MNT_DETACH);
+}
+
+/// Asked of the kernel by a process that has no lock itself.
+bool somebody_locks(const std::string& path, off_t from, off_t bytes) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const int opened = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+        struct flock wanted {};
+        wanted.l_type = F_WRLCK;
+        wanted.l_whence = SEEK_SET;
+        wanted.l_start = from;
+        wanted.l_len = bytes;
+        const bool asked = ::fcntl(opened, F_GETLK, &wanted) == 0;
+        ::_exit(asked && wanted.l_type != F_UNLCK ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    return status == 0;
+}
+
+TEST_F(SqliteDiagnosis, LooksWithoutDroppingALockOfThisProcess) {
+    // Closing any descriptor of a file drops all locks that the process has on it.
+    constexpr off_t shared_first = 0x40000002;
+    constexpr off_t shared_size = 510;
+    constexpr off_t index_in_use = 128;
+    sqlite_here here{file()};
+    ASSERT_TRUE(here.opened()) << here.detail;
+    ASSERT_EQ(here.ask(acquire_of("k", holder_of(1), 1h)).what, core::verdict::granted);
+    const auto locked = [&] {
+        return somebody_locks(file(), shared_first, shared_size) &&
+               somebody_locks(file() + "-shm", index_in_use, 1);
+    };
+    ASSERT_TRUE(locked());
+    for (const auto& one : here->diagnose()) {
+        EXPECT_NE(one.state, grade::problem) << one.subject << ": " << one.what;
+    }
+    EXPECT_TRUE(locked());
+    ASSERT_EQ(here.ask(release_of("k", holder_of(1))).what, core::verdict::released);
+    EXPECT_TRUE(locked());
 }
 
 TEST_F(SqliteDiagnosis, SeesAClockThatWasNeverSet) {
