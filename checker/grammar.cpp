@@ -147,7 +147,7 @@ constexpr std::optional<event_rule> ok_rule(enum op what) {
     switch (what) {
         case op::acquire:
         case op::adopt:
-            return call_rule({fence},
+            return call_rule({local_ns, fence},
                              {fence_last,
                               ttl_ns,
                               sent_local_ns,
@@ -157,7 +157,8 @@ constexpr std::optional<event_rule> ok_rule(enum op what) {
                               capacity,
                               waits});
         case op::renew:
-            return call_rule({}, {deadline_local_ns, fence_last, fence, ttl_ns, sent_local_ns});
+            return call_rule({local_ns},
+                             {deadline_local_ns, fence_last, fence, ttl_ns, sent_local_ns});
         case op::release:
         case op::hand_over:
         case op::claim:

@@ -150,6 +150,9 @@ class deadlines_check {
             return;
         }
         which->fence_last = std::max(which->fence_last, now[field::fence_last]);
+        if (which->all_over != nowhere || came_too_late(*which, at)) {
+            return;
+        }
         const auto sent = now[field::sent_local_ns];
         if (sent >= which->sent) {
             const auto before = which->stems_from;
@@ -172,6 +175,25 @@ class deadlines_check {
         if (now.has(field::deadline_local_ns)) {
             tell(*which, at);
         }
+    }
+
+    /// An answer after the deadline renews nothing: what was lost stays lost.
+    bool came_too_late(holding& which, position at) {
+        const auto& now = all_.events[at];
+        const auto [deadline, stems_from] = latest_of(which);
+        const auto over = std::min(deadline, which.told);
+        if (now[field::local_ns] < over) {
+            return false;
+        }
+        which.all_over = at;
+        ++made_.judged;
+        if (now[field::deadline_local_ns] > now[field::local_ns]) {
+            report(lease_text(now) + " came back to life by an answer at " +
+                       time_text(now[field::local_ns]) + " by the process's clock; its deadline " +
+                       "had been " + time_text(over),
+                   {stems_from, at});
+        }
+        return true;
     }
 
     void not_renewed(position at) {

@@ -134,8 +134,12 @@ class wakes_check {
         }
         const auto bound = all_.plan()[field::wake_bound_ns];
         std::unordered_map<std::uint64_t, int> waiting;
+        std::unordered_map<text_id, std::int64_t> freed;  ///< keys, and when last
         for (position at = 0; at < all_.events.size(); ++at) {
             const auto& now = all_.events[at];
+            if (now.what == op::end) {
+                freed[now[field::key]] = now.sim();
+            }
             if (now.what != op::wake && now.what != op::acquire) {
                 continue;
             }
@@ -161,6 +165,11 @@ class wakes_check {
             ++made_.judged;
             const auto& asked = asked_[who];
             const auto next = std::upper_bound(asked.begin(), asked.end(), at);
+            // A request that left after the key became free will see that.
+            if (next != asked.begin() && all_.events[*(next - 1)].what == op::tried &&
+                all_.events[*(next - 1)].sim() > freed[now[field::key]]) {
+                continue;
+            }
             const bool late = next == asked.end() ? all_.end_ns() - now.sim() > bound
                                                   : all_.events[*next].sim() - now.sim() > bound;
             if (late) {

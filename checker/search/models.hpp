@@ -56,6 +56,9 @@ struct fenced_register {
         return after;
     }
 
+    [[nodiscard]] static bool observes(const action& what) noexcept {
+        return what.what == kind::read || what.what == kind::refused;
+    }
     [[nodiscard]] static bool spent(const state& now, const action& what) noexcept {
         return what.fenced && what.fence < now.largest;
     }
@@ -90,6 +93,7 @@ struct fenced_mutex {
                                                   : std::nullopt;
     }
 
+    [[nodiscard]] static bool observes(const action&) noexcept { return false; }
     [[nodiscard]] static bool spent(const state& now, const action& what) noexcept {
         return what.fence < now.last || (what.fence == now.last && !now.held);
     }

@@ -12,9 +12,9 @@
 // A configuration is: how far the returns were explained, the object's state, and which operations
 // took effect without having returned. Depth first; each configuration is entered once.
 //
-// Two cuts that lose nothing. An operation that has begun, must take effect, and would leave the
-// state as it is, takes effect at once. An optional operation that would leave the state as it is
-// is not tried.
+// Two cuts that lose nothing. An operation that only looks takes effect at once when what it was
+// answered is there. (One that writes what is there already must not: later it would not leave the
+// state as it is.) An optional operation that would leave the state as it is is not tried.
 
 #include <algorithm>
 #include <cstddef>
@@ -51,6 +51,7 @@ struct search_report {
 
 /// Model: `action`, `state` (equality, `hash()`), and
 ///   std::optional<state> step(const state&, const action&): nothing when the answer is impossible;
+///   bool observes(const action&): it never changes the state;
 ///   bool spent(const state&, const action&): an optional action can change no state from now on.
 template <class Model>
 class search {
@@ -189,11 +190,9 @@ class search {
         while (at.explained < returns_.size()) {
             const auto& point = returns_[at.explained];
             for (const auto op : point.open) {
-                if (!contains(at.done, op)) {
-                    const auto after = Model::step(at.now, ops_[op].what);
-                    if (after && *after == at.now) {
-                        insert(at.done, op);
-                    }
+                if (!contains(at.done, op) && Model::observes(ops_[op].what) &&
+                    Model::step(at.now, ops_[op].what)) {
+                    insert(at.done, op);
                 }
             }
             if (!contains(at.done, point.op)) {

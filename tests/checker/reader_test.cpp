@@ -173,10 +173,10 @@ TEST(Reader, RefusesCallsThatCannotBe) {
 
 TEST(Reader, RefusesGrantsThatAreToldByHalves) {
     const std::string asked =
-        R"({"seq":1,"sim_ns":5,"op":"acquire","ph":"inv","call":1,"proc":"A","key":"k","ttl_ns":9})"
+        R"({"seq":1,"sim_ns":5,"op":"acquire","ph":"inv","call":1,"proc":"A","local_ns":5,"key":"k","ttl_ns":9})"
         "\n";
     const std::string told = R"({"seq":2,"sim_ns":5,"op":"acquire","ph":"ok","call":1,)"
-                             R"("proc":"A","key":"k","fence":7,)";
+                             R"("proc":"A","local_ns":6,"key":"k","fence":7,)";
     EXPECT_EQ(complaint(plan + asked + told + R"("deadline_local_ns":3})"),
               "line 3: field \"sent_local_ns\" is missing");
     EXPECT_EQ(complaint(plan + asked + told + R"("handed_on":true,"sent_local_ns":3})"),
