@@ -254,6 +254,50 @@ TEST(Once, RefusesWhatMakesNoSense) {
     EXPECT_EQ(run_dibs(here, {"once", "job", "--slot", "s"}).status, 64);
 }
 
+/// Thirty-six times of a job every five minutes, fired late and together by three hosts, out of
+/// order and some of them twice.
+TEST(Once, AFloodOfLateTriggersRunsTheSlotOfNowOnceAndEachNamedSlotOnce) {
+    const folder here;
+    const auto flood = [&](auto options_of) {
+        for (int turn = 0; turn < 13; ++turn) {
+            std::vector<std::unique_ptr<process>> hosts;
+            for (int host = 0; host < 3; ++host) {
+                list words{"once", "job"};
+                const auto options = options_of((turn * 3 + host) * 23 % 36);
+                words.insert(words.end(), options.begin(), options.end());
+                words.insert(words.end(), {"--", "sh", "-c", "echo $DIBS_SLOT >> ran"});
+                hosts.push_back(std::make_unique<process>(dibs_on(here, words)));
+            }
+            for (const auto& host : hosts) {
+                EXPECT_EQ(host->wait().status, 0);
+            }
+        }
+    };
+    flood([](int) { return list{"--every", "week"}; });
+    EXPECT_EQ(lines_of(here.file("ran")), 1U) << "the latest alone";
+    flood([](int number) { return list{"--slot", "2026-11-29T" + std::to_string(number)}; });
+    EXPECT_EQ(lines_of(here.file("ran")), 1U + 36U) << "all, each once";
+}
+
+TEST(Once, AfterAnyEndTheNextSlotRuns) {
+    const folder here;
+    EXPECT_EQ(once(here, {"--slot", "1"}, {"sh", "-c", "exit 1"}).status, 1);
+    EXPECT_EQ(once(here, {"--slot", "2"}, {"sh", "-c", "kill -9 $$"}).status, 128 + SIGKILL);
+    EXPECT_EQ(once(here, {"--slot", "3"}, {"no-such-command"}).status, 127);
+    process lost(dibs_on(
+        here,
+        {"once", "--slot", "4", "--ttl", "1s", "job", "--", "sh", "-c", "echo x > x; sleep 100"}));
+    ASSERT_TRUE(eventually([&] { return exists(here.file("x")); })) << lost.err();
+    lost.signal(SIGSTOP);
+    ASSERT_TRUE(eventually([&] {
+        return run_dibs(here, {"runs", "job"}).out.find("never ended") != std::string::npos;
+    }));
+    lost.signal(SIGCONT);
+    EXPECT_EQ(lost.wait().status, 79);
+    EXPECT_EQ(once(here, {"--slot", "5"}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 1U);
+}
+
 TEST(Runs, ListWhoRanWhatAndWhoSkipped) {
     const folder here;
     EXPECT_EQ(run_dibs(here, {"runs", "job"}).out, "");

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -119,24 +120,42 @@ TEST(OnceClock, ABackOffIsNotShortenedByAClockThatIsAhead) {
     EXPECT_EQ(runs_in(here), 0U);
 }
 
+/// Three hosts whose timers fire at the full minute of their own clocks, up to 50 s apart.
 TEST(OnceClock, OfHostsSecondsApartOneRunsEachSlot) {
     const folder here;
-    std::vector<shifted_clock> clocks;
-    for (const auto* name : {"one", "two", "three"}) {
-        clocks.emplace_back(here, name);
-    }
-    // At noon of ten days, as each of three hosts sees it: the second 5 s behind, the third 50 s.
+    const shifted_clock clock(here, "clock");
+    const auto now = static_cast<int>(::time(nullptr));
+    const int first_minute = (now / 60 + 10) * 60;
     for (int number = 0; number < 10; ++number) {
-        for (std::size_t host = 0; host < clocks.size(); ++host) {
-            const int behind = std::vector<int>{0, 5, 50}.at(host);
-            clocks[host].shift(number * day - behind);
+        // On time; on time, long after the first has finished; a second early, as timers that round
+        // down are; and once more by hand, in the same minute.
+        for (const int off : {0, 0, -1, 40}) {
+            clock.shift(first_minute + number * 60 + off - static_cast<int>(::time(nullptr)));
             const auto fired =
-                clocks[host].seen_by(once_on(here, {"--every", "12h"}, "echo $DIBS_SLOT >> ran"));
+                clock.seen_by(once_on(here, {"--every", "1m"}, "echo $DIBS_SLOT >> ran"));
             EXPECT_EQ(process(fired).wait().status, 0);
         }
     }
-    EXPECT_LE(runs_in(here), 11U) << "the middle of a slot, unless this test began at its very end";
-    EXPECT_GE(runs_in(here), 10U);
+    EXPECT_EQ(runs_in(here), 10U) << read_file(here.file("ran"));
+}
+
+TEST(OnceClock, AWaitForASlotLastsAsLongAsAskedWhileTheWallClockJumps) {
+    const folder here;
+    process holder(once_on(here, {"--slot", "s"}, "echo x > x; exec sleep 300"));
+    ASSERT_TRUE(eventually([&] { return exists(here.file("x")); })) << holder.err();
+    for (const int jump : {hour, -hour}) {
+        const shifted_clock clock(here, "clock");
+        const auto from = boottime_ns();
+        process waiter(clock.seen_by(once_on(here, {"--slot", "s", "--wait", "2s"})));
+        ASSERT_TRUE(eventually([&] {
+            return run_dibs(here, {"ls", "--json"}).out.find("\"waiters\": 1") != std::string::npos;
+        }));
+        clock.shift(jump);
+        EXPECT_EQ(waiter.wait().status, 75);
+        EXPECT_GE(boottime_ns() - from, 2'000'000'000) << jump;
+    }
+    holder.signal(SIGTERM);
+    holder.wait();
 }
 
 }  // namespace
