@@ -29,6 +29,7 @@ inline constexpr option status_file{"status-file", 0, "FILE", "write what happen
 inline constexpr option status_fd{"status-fd",
                                   0,
                                   "N",
-                                  "the same, to a descriptor that the caller has opened"};
+                                  "the same, to a descriptor that the caller has opened;\nthe "
+                                  "command does not get it"};
 
 }  // namespace dibs::cli::common

@@ -173,11 +173,13 @@ milliseconds keep_of(const arguments& found,
     }
     const auto keep = duration_option(found, "keep");
     if (keep < slot_length) {
-        throw usage_error("--keep must be longer than a slot with --skew (" +
+        throw usage_error("--keep " + as_given(*found.value("keep")) +
+                          ": must be longer than a slot with --skew (" +
                           show_duration(slot_length) + "), or a late host would run it again");
     }
     if (keep < shortest_keep) {
-        throw usage_error("--keep must be at least " + show_duration(shortest_keep) +
+        throw usage_error("--keep " + as_given(*found.value("keep")) + ": must be at least " +
+                          show_duration(shortest_keep) +
                           ", or a host that is late, or starts its job again, would run the slot "
                           "a second time");
     }

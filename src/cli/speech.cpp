@@ -82,6 +82,9 @@ std::string how_to_lift(std::string_view key) {
     auto shown = core::printable(key);
     if (shown.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "@%+=:,./_-") != std::string::npos) {
+        for (auto at = shown.find('\''); at != std::string::npos; at = shown.find('\'', at + 4)) {
+            shown.replace(at, 1, "'\\''");
+        }
         shown = "'" + shown + "'";
     }
     return "`dibs hold " + std::string(key.starts_with("-") ? "--key " : "") + shown +

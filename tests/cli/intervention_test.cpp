@@ -153,6 +153,20 @@ TEST(Hold, NobodyMayAcquireAndTheReasonIsTold) {
     EXPECT_EQ(run_dibs(here, {"hold", "report", "--lift"}).status, 0);
 }
 
+TEST(Hold, TheAdviceCanBeTypedAsItStandsThere) {
+    const folder here;
+    const std::string key = "it's $HOME's";
+    ASSERT_EQ(run_dibs(here, {"hold", key, "--for", "1h", "--reason", "x"}).status, 0);
+    const auto told = run_dibs(here, {"run", "-v", key, "true"}).err;
+    const auto from = told.find("`dibs ") + 6;
+    auto how = dibs_on(
+        here,
+        {"-c", std::string(DIBS_COMMAND) + " " + told.substr(from, told.find('`', from) - from)});
+    how.program = "/bin/sh";
+    EXPECT_EQ(process(how).wait().status, 0) << told;
+    EXPECT_EQ(run_dibs(here, {"run", key, "true"}).status, 0) << told;
+}
+
 TEST(Hold, AReasonCannotChangeTheTerminal) {
     const folder here;
     ASSERT_EQ(run_dibs(here, {"hold", "k", "--for", "1h", "--reason", "a\x1b[31m\nb\r\x9b"}).status,
