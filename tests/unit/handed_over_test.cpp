@@ -32,6 +32,8 @@ RC_GTEST_PROP(HandedOver, IsReadBackAsItWasWritten, (std::uint64_t number, std::
 TEST(HandedOver, AKeyMayHoldColons) {
     const handed_over written{holder_of(1), 7, "a:b::7:"};
     EXPECT_EQ(handed_over::parse(written.text())->key, "a:b::7:");
+    const handed_over about_handles{holder_of(1), 7, "dibs1: what it means"};
+    EXPECT_EQ(handed_over::parse(about_handles.text())->key, about_handles.key);
 }
 
 TEST(HandedOver, RefusesWhatIsNoHandedOverLease) {
@@ -54,6 +56,8 @@ TEST(HandedOver, RefusesWhatIsNoHandedOverLease) {
                              "dibs1:" + holder + ":7:ke\ny",
                              "dibs1:" + holder.substr(1) + ":7:key",
                              "dibs1:" + std::string(32, 'x') + ":7:key",
+                             good + " " + good,
+                             good + good,
                              " " + good}) {
         EXPECT_FALSE(handed_over::parse(text)) << text;
     }
