@@ -9,9 +9,8 @@ namespace {
 // Products of two times do not fit into 64 bits.
 __extension__ using wide = __int128;
 
-std::int64_t saturated_sum(std::int64_t left, std::int64_t right) {
-    const auto sum = static_cast<wide>(left) + right;
-    return sum > never ? never : static_cast<std::int64_t>(sum);
+std::int64_t saturated(wide time) {
+    return time > never ? never : static_cast<std::int64_t>(time);
 }
 
 std::int64_t asked(const std::unordered_map<text_id, clock_line>& clocks,
@@ -32,8 +31,8 @@ void clock_line::add(std::int64_t sim, std::int64_t shown) {
 }
 
 std::int64_t clock_line::between(const pair& low, const pair& high, std::int64_t shown) {
-    const auto part = static_cast<wide>(shown - low.shown) * (high.sim - low.sim);
-    return low.sim + static_cast<std::int64_t>(part / (high.shown - low.shown));
+    const auto part = (static_cast<wide>(shown) - low.shown) * (high.sim - low.sim);
+    return low.sim + static_cast<std::int64_t>(part / (static_cast<wide>(high.shown) - low.shown));
 }
 
 std::int64_t clock_line::reaches(std::int64_t shown, std::int64_t from) const {
@@ -62,7 +61,7 @@ std::int64_t clock_line::reaches(std::int64_t shown, std::int64_t from) const {
         return from;
     }
     const auto& last = pairs_.back();
-    return std::max(saturated_sum(last.sim, shown - last.shown), from);
+    return std::max(saturated(static_cast<wide>(last.sim) + shown - last.shown), from);
 }
 
 clock_map::clock_map(const history& of) {
