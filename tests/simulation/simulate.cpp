@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulator's command: runs seeds, tells what they broke, and how to see it again.
 
+#include "simulation/faults/fault.hpp"
+#include "simulation/history/judge.hpp"
 #include "simulation/run/run.hpp"
 #include "simulation/stores/store_model.hpp"
 #include "simulation/workloads/workload.hpp"
@@ -30,7 +32,11 @@ struct settings {
     std::string fault;
     std::string history;
     bool without_faults = false;
+    std::string html;
     bool digests = false;
+    bool trace = false;
+    bool list = false;
+    bool judged = true;
 };
 
 std::uint64_t number_of(std::string_view text) {
@@ -68,6 +74,14 @@ settings read_arguments(const std::vector<std::string>& words) {
             read.fault = value();
         } else if (word == "--history") {
             read.history = value();
+        } else if (word == "--html") {
+            read.html = value();
+        } else if (word == "--trace") {
+            read.trace = true;
+        } else if (word == "--no-check") {
+            read.judged = false;
+        } else if (word == "--list") {
+            read.list = true;
         } else if (word == "--no-faults") {
             read.without_faults = true;
         } else if (word == "--digests") {
@@ -91,7 +105,24 @@ std::string replay_line(std::uint64_t seed, const settings& with) {
     return line;
 }
 
+void list_names() {
+    const auto show = [](std::string_view what, const auto& kinds) {
+        std::printf("%s\n", std::string{what}.c_str());
+        for (const auto& one : kinds) {
+            std::printf(
+                "  %-12s %s\n", std::string{one.name}.c_str(), std::string{one.about}.c_str());
+        }
+    };
+    show("stores", store_kinds());
+    show("workloads", workload_kinds());
+    show("faults", fault_kinds());
+}
+
 int simulate(const settings& with) {
+    if (with.list) {
+        list_names();
+        return 0;
+    }
     const auto began = std::chrono::steady_clock::now();
     std::uint64_t steps = 0;
     std::uint64_t operations = 0;
@@ -107,7 +138,7 @@ int simulate(const settings& with) {
         if (with.one_seed) {
             std::printf("%s\n", drawn.text().c_str());
         }
-        const auto told = run(drawn);
+        const auto told = run(drawn, with.judged);
         steps += told.steps;
         operations += told.operations;
         excused += told.excused;
@@ -119,6 +150,15 @@ int simulate(const settings& with) {
         }
         if (!with.history.empty()) {
             std::ofstream{with.history} << told.history;
+        }
+        if (!with.html.empty()) {
+            std::ofstream{with.html} << picture(told.history);
+        }
+        if (with.trace) {
+            std::fputs(in_words(told.history).c_str(), stdout);
+        }
+        if (with.one_seed && with.judged) {
+            std::fputs(report(told.history).c_str(), stdout);
         }
         if (!told.violations.empty()) {
             ++failed;

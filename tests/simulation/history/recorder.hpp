@@ -67,6 +67,7 @@ class recorder {
     [[nodiscard]] std::uint64_t new_id() noexcept { return ++ids_; }
 
     [[nodiscard]] const std::string& text() const noexcept { return text_; }
+    [[nodiscard]] std::string take_text() noexcept { return std::move(text_); }
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
 
   private:

@@ -30,6 +30,14 @@ void line::deliver(direction way, world::event arrive) {
     world_.at(last, std::move(arrive));
 }
 
+std::optional<core::nanoseconds> line::draw_repetition() {
+    if (!random_.chance(weather_.repeated_per_mille)) {
+        return std::nullopt;
+    }
+    const auto longest = std::max(weather_.slow_most, weather_.delay_most);
+    return random_.skewed(core::nanoseconds{0}, longest);
+}
+
 void line::opened() {
     for (const auto way : {direction::to_store, direction::to_client}) {
         if (weather_.is_closed(way)) {

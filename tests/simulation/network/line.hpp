@@ -7,6 +7,7 @@
 #include "simulation/world/world.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace dibs::simulation {
@@ -36,8 +37,9 @@ class line {
 
     /// `arrive` happens later, or never.
     void send(direction way, world::event arrive);
-    /// Whether a request that is about to be sent shall arrive a second time.
-    [[nodiscard]] bool repeats() { return random_.chance(weather_.repeated_per_mille); }
+    /// How long after a request that is about to be sent a copy of it arrives, if one does: it took
+    /// another way. The store carries it out once more, and its answer is nobody's.
+    [[nodiscard]] std::optional<core::nanoseconds> draw_repetition();
 
     /// For messages that were held back while a direction was closed.
     void opened();

@@ -4,6 +4,7 @@
 #include <dibs/error.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -105,12 +106,12 @@ void remote_store::execute(dibs::store::lane which,
                          from = process_.number(),
                          epoch = epoch_,
                          which,
-                         number](const std::vector<core::entry>& sent) {
+                         number](const std::vector<core::entry>& sent, bool answers) {
         if (!to->up()) {
             return;
         }
         auto given = to->execute(from, sent);
-        if (!*life || !*here || epoch != epoch_) {
+        if (!answers || !*life || !*here || epoch != epoch_) {
             return;  // it has happened, and nobody will hear of it
         }
         connection(which).send(
@@ -126,10 +127,17 @@ void remote_store::execute(dibs::store::lane which,
                 });
             });
     };
-    if (through.repeats()) {
-        through.send(direction::to_store, [arrive, batch] { arrive(batch); });
-    }
-    through.send(direction::to_store, [arrive, batch = std::move(batch)] { arrive(batch); });
+    auto deliver = [arrive, &world = process_.surrounding_world(), batch = std::move(batch)](
+                       std::optional<core::nanoseconds> repeated) {
+        arrive(batch, true);
+        if (repeated) {
+            world.in(*repeated, [arrive, batch] { arrive(batch, false); });
+        }
+    };
+    through.send(direction::to_store,
+                 [deliver = std::move(deliver), repeated = through.draw_repetition()] {
+                     deliver(repeated);
+                 });
 }
 
 void remote_store::answered(std::uint64_t number, dibs::store::answers given) {

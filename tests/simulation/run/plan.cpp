@@ -52,9 +52,11 @@ plan draw_plan(std::uint64_t seed, const plan_wishes& wishes) {
     drawn.keys = static_cast<unsigned>(chance.chance(700) ? 1 : chance.between(2, 3));
     drawn.ttl = core::milliseconds{chance.between(200, 3000)};
     drawn.faults_for = chance.between(6 * drawn.ttl, 14 * drawn.ttl);
-    drawn.healed_for = 6 * drawn.ttl + std::chrono::seconds{10};
-    drawn.work_most = chance.skewed(core::milliseconds{2}, 2 * drawn.ttl);
-    drawn.rest_most = chance.skewed(core::milliseconds{2}, 2 * drawn.ttl);
+    drawn.healed_for = 2 * drawn.ttl;
+    // About as many turns whatever the length of the run.
+    const auto least = drawn.faults_for / 300;
+    drawn.work_most = chance.skewed(least, 2 * drawn.ttl);
+    drawn.rest_most = chance.skewed(least, 2 * drawn.ttl);
     drawn.cancel_per_mille = static_cast<unsigned>(chance.chance(500) ? chance.below(300) : 0);
     if (!wishes.fault.empty() && fault_kind_named(wishes.fault) == nullptr) {
         throw std::invalid_argument{"no fault is called " + std::string{wishes.fault}};

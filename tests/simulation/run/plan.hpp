@@ -29,7 +29,7 @@ struct plan {
     unsigned keys = 1;
     core::milliseconds ttl{};
     core::nanoseconds faults_for{};  ///< phase one
-    core::nanoseconds healed_for{};  ///< phase two
+    core::nanoseconds healed_for{};  ///< phase two, beyond the time that progress may take
     core::nanoseconds work_most{};   ///< how long a caller holds a lease
     core::nanoseconds rest_most{};   ///< between two acquires of a caller
     unsigned cancel_per_mille = 0;

@@ -2,6 +2,7 @@
 #include "simulation/run/run.hpp"
 
 #include "simulation/faults/fault.hpp"
+#include "simulation/history/judge.hpp"
 #include "simulation/run/scene.hpp"
 #include "simulation/workloads/workload.hpp"
 
@@ -10,6 +11,18 @@
 namespace dibs::simulation {
 
 namespace {
+
+/// From a wake-up to the next try: those who gave a key back stand aside for some milliseconds.
+constexpr core::nanoseconds wake_bound = core::milliseconds{100};
+
+/// The timer behind a wait is two seconds, half as much more when it is spread.
+constexpr core::nanoseconds poll_bound = core::milliseconds{3500};
+
+/// A lease that nobody knows of lasts for its ttl after it was granted late; a caller works with
+/// slow messages; then somebody has to look.
+core::nanoseconds progress_bound(const plan& drawn) {
+    return drawn.work_most + 3 * drawn.ttl + 2 * poll_bound;
+}
 
 void write_plan(scene& on) {
     const auto& drawn = on.drawn;
@@ -28,7 +41,7 @@ void write_end(scene& on) {
 
 }  // namespace
 
-outcome run(const plan& drawn) {
+outcome run(const plan& drawn, bool judged) {
     scene stage{drawn};
     write_plan(stage);
     const auto work = drawn.workload->make(stage);
@@ -46,24 +59,30 @@ outcome run(const plan& drawn) {
         one->heal();
     }
     const auto grants_before = stage.laws.grants();
-    stage.world.run_until(drawn.faults_for + drawn.healed_for);
+    stage.world.run_until(drawn.faults_for + progress_bound(drawn) + drawn.healed_for);
     if (stage.laws.grants() == grants_before) {
         stage.complain("after all faults were over nobody was granted anything any more");
     }
-    write_end(stage);
     work->judge();
+    write_end(stage);
 
     outcome told;
     told.violations = stage.laws.broken();
     for (const auto& one : stage.complaints()) {
         told.violations.push_back(one);
     }
-    told.history = stage.history.text();
+    told.history = stage.history.take_text();
     told.digest = digest(told.history);
     told.steps = stage.world.steps();
     told.operations = stage.counted.answered;
     told.grants = stage.laws.grants();
     told.excused = stage.laws.excused();
+    if (judged) {
+        const auto found = judge(told.history);
+        told.violations.insert(
+            told.violations.end(), found.violations.begin(), found.violations.end());
+        told.excused += found.excused;
+    }
     told.lost_updates = work->lost_updates();
     return told;
 }

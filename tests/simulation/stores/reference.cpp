@@ -256,26 +256,8 @@ class reference final : public store_model, public server, public store::parties
         return stepped_back_ ? R"("C1","C2","C3")" : R"("C1","C2")";
     }
 
-    /// The records are these from now on. What was held and is not known any more is lost.
     void become(record_map then) {
-        const auto now = clock();
-        for (const auto& [key, kept] : records_) {
-            for (const auto& one : kept.grants) {
-                if (!one.live(now)) {
-                    continue;
-                }
-                const auto at = then.find(key);
-                const bool known =
-                    at != then.end() && std::any_of(at->second.grants.begin(),
-                                                    at->second.grants.end(),
-                                                    [&](const core::grant& other) {
-                                                        return other.holder == one.holder;
-                                                    });
-                if (!known) {
-                    log_.ended(key, one, now.lease, "lost");
-                }
-            }
-        }
+        log_.replaced(records_, then, clock());
         records_ = std::move(then);
     }
 

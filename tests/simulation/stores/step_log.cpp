@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/stores/step_log.hpp"
 
+#include <algorithm>
 #include <variant>
 
 namespace dibs::simulation {
@@ -55,7 +56,7 @@ struct describe_refusal {
 void step_log::carried_out(const core::verb& what,
                            const core::answer& given,
                            core::fence_number ended) {
-    if (given.took != core::effect::yes) {
+    if (given.took != core::effect::yes || is_ghost(what)) {
         return;
     }
     const auto now = given.now.lease;
@@ -98,6 +99,7 @@ void step_log::carried_out(const core::verb& what,
             .number("fence", ended)
             .text("why", "released");
         laws_.ended(release->key, release->holder);
+        over_.insert(release->holder);
     } else {
         std::visit(describe_refusal{history_, given}, what);
     }
@@ -114,6 +116,64 @@ void step_log::ended(const std::string& key,
         .number("fence", gone.fences.first)
         .text("why", why);
     laws_.ended(key, gone.holder);
+    over_.insert(gone.holder);
+}
+
+/// An older copy may know a grant that has ended since. Nobody gave it again, and whatever becomes
+/// of it is no step of its holder's: the history has no word for it.
+bool step_log::is_ghost(const core::verb& what) const {
+    const auto asked_by = [](const auto& asked) {
+        if constexpr (requires { asked.holder; }) {
+            return asked.holder;
+        } else {
+            return core::holder_id{};
+        }
+    };
+    return !ghosts_.empty() && ghosts_.contains(std::visit(asked_by, what));
+}
+
+void step_log::replaced(const std::map<std::string, core::record>& before,
+                        const std::map<std::string, core::record>& after,
+                        core::store_now now) {
+    const core::record nothing;
+    for (const auto& [key, kept] : before) {
+        const auto at = after.find(key);
+        compare(key, kept, at == after.end() ? nothing : at->second, now);
+    }
+    for (const auto& [key, kept] : after) {
+        for (const auto& one : kept.grants) {
+            if (one.live(now) && over_.contains(one.holder)) {
+                ghosts_.insert(one.holder);
+            }
+        }
+    }
+}
+
+void step_log::compare(const std::string& key,
+                       const core::record& before,
+                       const core::record& after,
+                       core::store_now now) {
+    for (const auto& one : before.grants) {
+        if (!one.live(now) || over_.contains(one.holder)) {
+            continue;
+        }
+        const auto same =
+            std::find_if(after.grants.begin(), after.grants.end(), [&](const core::grant& other) {
+                return other.holder == one.holder && other.live(now);
+            });
+        if (same == after.grants.end()) {
+            ended(key, one, now.lease, "lost");
+        } else if (same->expires != one.expires) {
+            history_.event("prolong")
+                .time("store_ns", now.lease)
+                .text("key", key)
+                .holder("holder", one.holder)
+                .number("fence", one.fences.first)
+                .time("ttl_ns", core::nanoseconds{same->expires - now.lease})
+                .time("store_expires_ns", same->expires)
+                .text("note", "as another copy has it");
+        }
+    }
 }
 
 void step_log::clock(core::store_instant now) {

@@ -9,7 +9,10 @@
 #include "simulation/history/recorder.hpp"
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
 
 namespace dibs::simulation {
 
@@ -27,11 +30,24 @@ class step_log {
                core::store_instant now,
                std::string_view why);
 
+    /// The store goes on from another copy of its records.
+    void replaced(const std::map<std::string, core::record>& before,
+                  const std::map<std::string, core::record>& after,
+                  core::store_now now);
+
     void clock(core::store_instant now);
 
   private:
+    void compare(const std::string& key,
+                 const core::record& before,
+                 const core::record& after,
+                 core::store_now now);
+    [[nodiscard]] bool is_ghost(const core::verb& what) const;
+
     recorder& history_;
     invariants& laws_;
+    std::set<core::holder_id> over_;    ///< whose grants have ended
+    std::set<core::holder_id> ghosts_;  ///< of those, whose grants an older copy brought back
 };
 
 }  // namespace dibs::simulation

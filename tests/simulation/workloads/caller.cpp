@@ -74,7 +74,8 @@ class release_told final : public release_handler {
         if (released) {
             call_line(process_, "release", "ok", call_, key_);
         } else {
-            call_line(process_, "release", error ? phase_of(error) : "fail", call_, key_)
+            // After an error the client goes on trying to release it.
+            call_line(process_, "release", error ? "info" : "fail", call_, key_)
                 .text("error", error ? error.message() : "not_held");
         }
         told_(released);
@@ -119,7 +120,8 @@ void note_granted(client_process& in,
 
 held_lease::held_lease(client_process& in, lease taken) : process_(in), lease_(std::move(taken)) {
     on_lost_.emplace(lease_.lost(), [this] {
-        if (process_.alive()) {
+        // With `notice` it is told while the lease is still held.
+        if (process_.alive() && !lease_.held()) {
             process_.history()
                 .event("lost")
                 .text("proc", process_.name())

@@ -38,6 +38,9 @@ class guarded_value final : public workload {
     void judge() override {
         for (auto& one : places_) {
             const auto& kept = one.value->value();
+            if (fenced_ && kind_ != shape::reg) {
+                write_final(one);
+            }
             if (kind_ == shape::counter) {
                 const auto total = kept.empty() ? 0 : kept.front();
                 lost_ += static_cast<std::uint64_t>(std::max<std::int64_t>(one.sure - total, 0));
@@ -226,6 +229,32 @@ class guarded_value final : public workload {
     void finish(const turn_ptr& mine) {
         auto& by = mine->by;
         give_back(by, std::move(mine->lease), [this, &by](bool) { rest(by); });
+    }
+
+    /// The value as it is in the end, read by somebody who has nothing to do with the lock.
+    void write_final(const place& of) {
+        const auto call = scene_.history.new_id();
+        const auto op = kind_ == shape::counter ? "count" : "members";
+        for (const auto* phase : {"inv", "ok"}) {
+            auto told = scene_.history.event(op, phase);
+            told.number("call", call)
+                .text("proc", "reader")
+                .time("local_ns", scene_.world.now())
+                .text("key", of.value->name());
+            if (std::string_view{phase} == "inv") {
+                continue;
+            }
+            const auto& kept = of.value->value();
+            if (kind_ == shape::counter) {
+                told.number("value", kept.empty() ? 0 : kept.front());
+            } else {
+                std::string all = "[";
+                for (const auto one : kept) {
+                    all += (all.size() > 1 ? "," : "") + std::to_string(one);
+                }
+                told.raw("values", all + "]");
+            }
+        }
     }
 
     // --- what is written down: a register's steps one by one, an update of the others as one call -
