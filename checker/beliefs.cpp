@@ -112,7 +112,7 @@ class believer {
         made.capacity = now[field::capacity];
         made.from = now.sim();
         made.until = std::max(from->until, now.sim());
-        made.deadline = made.until;
+        made.deadline = from->until;
         made.begin = at;
         made.extended = from->stems_from;
         from->open.push_back(beliefs_.size());
