@@ -50,6 +50,11 @@ function is_pure(layer) {
     return layer == "core" || layer == "recipes" || layer == "store/record"
 }
 
+# What runs inside an application, whose other threads may start programs at any time.
+function is_library(layer) {
+    return is_pure(layer) || layer == "client" || layer ~ /^store/
+}
+
 # Text to values and instants to labels, the same wherever they are computed; for recipes alone.
 function is_computation(path, layer) {
     return layer == "recipes" && (path == "nlohmann/json.hpp" || path ~ /^date\//)
@@ -96,6 +101,8 @@ is_pure(file_layer) && /(clock_gettime|_clock::now|sleep_for|sleep_until|random_
         next
     }
     if (!quoted) {
+        if (is_library(file_layer) && path == "fstream")
+            complain("inherited", "its files are not close-on-exec: store/text_file.hpp")
         if (is_pure(file_layer) && !is_standard(path) && path !~ /^dibs\// && !is_computation(path, file_layer))
             complain("pure", "neither Boost nor the system is known here: <" path ">")
         else if (is_pure(file_layer) && path ~ /^(thread|mutex|condition_variable|future|random|semaphore|latch|barrier)$/)

@@ -8,10 +8,10 @@
 #include "client/this_process.hpp"
 #include "core/key.hpp"
 #include "recipes/once.hpp"
+#include "store/text_file.hpp"
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -29,9 +29,8 @@ std::int64_t calendar_ms() {
 
 /// The kernel's name of this boot; empty where it cannot be read.
 std::string boot_id() {
-    std::string id;
-    std::ifstream{"/proc/sys/kernel/random/boot_id"} >> id;
-    return id;
+    const auto id = store::read_text_file("/proc/sys/kernel/random/boot_id").text;
+    return id.substr(0, id.find('\n'));
 }
 
 recipes::once_terms terms_of_slot(const slot_terms& asked) {
@@ -206,11 +205,11 @@ void forget_slots(client& through,
     });
 }
 
-milliseconds back_off_left(const recipes::slot_record& record) {
+milliseconds back_off_left(const recipes::slot_record& record, milliseconds age) {
     timespec now{};
     ::clock_gettime(CLOCK_BOOTTIME, &now);
     return recipes::back_off_left(
-        record, boot_id(), std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000);
+        record, age, boot_id(), std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000);
 }
 
 void note_skip(client& through, const slot_terms& asked, milliseconds patience) noexcept {
