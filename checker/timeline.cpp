@@ -18,7 +18,9 @@ constexpr double label_width = 190;
 constexpr double top = 34;
 constexpr double strip_height = 16;  ///< beliefs, grants, faults
 constexpr double row_height = 17;    ///< one of the rows of calls
-constexpr int rows = 3;
+constexpr int strips = 2;            ///< for those that overlap
+constexpr int rows = 4;
+constexpr double letter_width = 6.2;  ///< on average
 constexpr double lane_gap = 14;
 
 // Distinct in print and for most kinds of colour blindness; a key keeps its colour in all lanes.
@@ -101,6 +103,10 @@ class drawing {
         draw_gaps();
         for (const auto& [name, y] : lane_names_) {
             text(6, y + 12, name, "lane");
+            // Again further on, for whoever has scrolled.
+            for (double x = 1'200; x < width - 300; x += 1'200) {
+                text(x, y + lane_height_ + 4, name, "stamp");
+            }
             line(0, y + lane_height_ + lane_gap / 2, width, "lane-line");
         }
         draw_faults();
@@ -122,6 +128,10 @@ class drawing {
         return made;
     }
 
+    static bool is_of_the_world(const event& now) {
+        return now.what == op::fault || now.what == op::heal || now.what == op::slot ||
+               now.what == op::keep;
+    }
     [[nodiscard]] bool is_shown(position at) const {
         return std::binary_search(shown_.begin(), shown_.end(), at);
     }
@@ -137,12 +147,11 @@ class drawing {
             y += lane_height_ + lane_gap;
             return here;
         };
-        bool faults = false;
-        for (const auto at : shown_) {
-            faults =
-                faults || all_.events[at].what == op::fault || all_.events[at].what == op::heal;
+        if (std::any_of(shown_.begin(), shown_.end(), [&](position at) {
+                return is_of_the_world(all_.events[at]);
+            })) {
+            world_ = add("the world");
         }
-        world_ = add(faults ? "faults" : "run");
         for (const auto at : shown_) {
             const auto& now = all_.events[at];
             if (now.has(field::proc) && !processes_.contains(now[field::proc])) {
@@ -196,6 +205,39 @@ class drawing {
         text(x1 + 3, y + height - 4, label, "label");
     }
 
+    /// The first of `count` rows, from `first` on, that is free from `x1` on; the emptiest when
+    /// none is. It is taken until `x2`, or until its label ends.
+    int free_row(double lane,
+                 int first,
+                 int count,
+                 double x1,
+                 double x2,
+                 const std::string& label) {
+        auto& ends = taken_[lane];
+        ends.resize(strips + rows, -1'000.0);
+        auto chosen = ends.begin() + first;
+        for (auto row = chosen; row != ends.begin() + first + count; ++row) {
+            if (*row < *chosen) {
+                chosen = row;
+            }
+            if (*row <= x1) {
+                chosen = row;
+                break;
+            }
+        }
+        *chosen = std::max(
+            x2, label.empty() ? x1 : x1 + 12 + letter_width * static_cast<double>(label.size()));
+        return static_cast<int>(chosen - ends.begin()) - first;
+    }
+    [[nodiscard]] double row_top(double lane, double x1, double x2, const std::string& label) {
+        return lane + strips * strip_height + 3 +
+               free_row(lane, strips, rows, x1, x2, label) * row_height;
+    }
+    [[nodiscard]] double strip_top(double lane, double x1, double x2) {
+        // Labels of strips may run into each other, the strips may not.
+        return lane + free_row(lane, 0, strips, x1, x2 - 1, "") * strip_height;
+    }
+
     [[nodiscard]] std::string_view colour_of(text_id key) const {
         const auto found = colour_of_.find(key);
         return found == colour_of_.end() ? colours.back() : found->second;
@@ -241,31 +283,28 @@ class drawing {
                                                     : until_;
             const auto name = all_.text(now, field::name);
             const auto hint = line_of(at);
-            bar(scale_.of(now.sim()),
-                scale_.of(std::min(end, until_)),
-                world_,
-                strip_height,
+            const auto x1 = scale_.of(now.sim());
+            const auto x2 = scale_.of(std::min(end, until_));
+            bar(x1,
+                x2,
+                row_top(world_, x1, x2, name),
+                row_height - 3,
                 "#b9a16b66",
                 is_marked(at) ? "marked" : "fault",
                 name,
                 hint);
             if (const auto lane = processes_.find(now[field::proc]);
                 now.has(field::proc) && lane != processes_.end()) {
-                bar(scale_.of(now.sim()),
-                    scale_.of(std::min(end, until_)),
-                    lane->second - 3,
-                    lane_height_ + 6,
-                    "#b9a16b33",
-                    "fault",
-                    "",
-                    hint);
+                bar(x1, x2, lane->second - 3, lane_height_ + 6, "#b9a16b33", "fault", "", hint);
             }
         }
         for (const auto at : shown_) {
             const auto& now = all_.events[at];
             if (now.what == op::heal) {
                 vertical(scale_.of(now.sim()), top, height_ - 10, "heal");
-                text(scale_.of(now.sim()) + 3, world_ + 30, "heal: the faults are over", "label");
+                const std::string label = "heal: the faults are over";
+                const auto x = scale_.of(now.sim());
+                text(x + 3, row_top(world_, x, x, label) + 10, label, "label");
             }
         }
     }
@@ -276,10 +315,12 @@ class drawing {
             if (lane == processes_.end() || which.until < from_ || which.from > until_) {
                 continue;
             }
-            bar(scale_.of(which.from),
-                scale_.of(which.until),
-                lane->second,
-                strip_height,
+            const auto x1 = scale_.of(which.from);
+            const auto x2 = scale_.of(which.until);
+            bar(x1,
+                x2,
+                strip_top(lane->second, x1, x2),
+                strip_height - 1,
                 colour_of(which.key),
                 is_marked(which.begin) ? "belief marked" : "belief",
                 "holds " + name_in(all_, which.key) + ", fence " + std::to_string(which.fence),
@@ -304,10 +345,12 @@ class drawing {
             if (lane == stores_.end() || end < from_ || given > until_) {
                 continue;
             }
-            bar(scale_.of(given),
-                scale_.of(end),
-                lane->second,
-                strip_height,
+            const auto x1 = scale_.of(given);
+            const auto x2 = scale_.of(end);
+            bar(x1,
+                x2,
+                strip_top(lane->second, x1, x2),
+                strip_height - 1,
                 colour_of(grant.key),
                 is_marked(grant.given) || is_marked(grant.prolonged) ? "grant marked" : "grant",
                 name_in(all_, grant.holder) + ", fence " + std::to_string(grant.fence),
@@ -350,7 +393,6 @@ class drawing {
     }
 
     void draw_calls() {
-        std::map<text_id, int> used;
         for (const auto at : shown_) {
             const auto& now = all_.events[at];
             // A call whose beginning is not shown is drawn from its end.
@@ -361,26 +403,27 @@ class drawing {
             const auto inv = only_end ? now.partner : at;
             const auto& begin = all_.events[inv];
             const auto* end = all_.end_of(begin);
-            const auto row = used[now[field::proc]]++ % rows;
-            const auto y = processes_[now[field::proc]] + strip_height + 3 + row * row_height;
+            const auto x1 = scale_.of(begin.sim());
+            const auto x2 = scale_.of(end == nullptr ? never : end->sim());
+            const auto label = short_text(begin, end);
+            const auto y = row_top(processes_[now[field::proc]], x1, x2, label);
             const bool mark = is_marked(inv) || is_marked(begin.partner);
-            bar(scale_.of(begin.sim()),
-                scale_.of(end == nullptr ? never : end->sim()),
+            bar(x1,
+                x2,
                 y,
                 row_height - 3,
                 "#cfd6dd",
                 mark ? "call marked" : (end == nullptr ? "call open" : "call"),
-                short_text(begin, end),
+                label,
                 line_of(inv) + (end == nullptr ? "" : "\n" + line_of(begin.partner)));
         }
     }
 
     void draw_points() {
-        std::map<double, int> used;
         for (const auto at : shown_) {
             const auto& now = all_.events[at];
             if (is_call(now.what) || now.what == op::fault || now.what == op::plan ||
-                now.what == op::clock || now.what == op::heal) {
+                now.what == op::clock || now.what == op::heal || now.what == op::over) {
                 continue;
             }
             auto y = world_;
@@ -399,9 +442,8 @@ class drawing {
             if (now.has(field::fence) && now.what != op::grant) {
                 label += " f" + std::to_string(now[field::fence]);
             }
-            const auto row = used[y]++ % rows;
             const auto x = scale_.of(now.sim());
-            const auto below = y + strip_height + 3 + row * row_height;
+            const auto below = row_top(y, x, x, label);
             into_ << "<g><title>" << escaped(line_of(at)) << "</title><circle cx=\"" << number(x)
                   << "\" cy=\"" << number(below + 6) << "\" r=\"3.5\" class=\""
                   << (is_marked(at) ? "point marked" : "point") << "\"/></g>\n";
@@ -431,10 +473,11 @@ class drawing {
     scale scale_;
     std::int64_t from_;
     std::int64_t until_;
-    static constexpr double lane_height_ = strip_height + 3 + rows * row_height;
+    static constexpr double lane_height_ = strips * strip_height + 3 + rows * row_height;
     double height_ = 0;
     double world_ = 0;
     std::map<text_id, double> processes_;
+    std::map<double, std::vector<double>> taken_;  ///< by lane: where each row is free again
     std::map<std::uint64_t, double> stores_;
     std::map<text_id, std::string_view> colour_of_;
     std::vector<std::pair<std::string, double>> lane_names_;
