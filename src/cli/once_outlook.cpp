@@ -54,7 +54,11 @@ outlook look_ahead(const once_options& options, const dibs::record& record) {
                                                                     : slot_verdict::failed;
         return {false, describe_slot(key, state, kept)};
     }
-    if (kept && detail::back_off_left(*kept) > milliseconds::zero()) {
+    if (kept && options.terms.at_most_once) {
+        return {false, describe_slot(key, slot_verdict::failed, kept)};
+    }
+    if (kept && detail::back_off_left(*kept, std::chrono::floor<milliseconds>(record.kept->age)) >
+                    milliseconds::zero()) {
         return {false, describe_slot(key, slot_verdict::waiting, kept)};
     }
     if (kept) {
@@ -81,7 +85,8 @@ int look_only(const once_options& options, const store_choice& store) {
             throw failure(status_of(error), quoted_key(options.terms.job) + ": " + error.message());
         }
         if (horizon && horizon->kept &&
-            recipes::may_be_forgotten(horizon->kept->value, *options.terms.begin_ms)) {
+            recipes::may_be_forgotten(
+                horizon->kept->value, options.terms.slot, *options.terms.begin_ms)) {
             found = {false, describe_slot(options.run.key, slot_verdict::forgotten, std::nullopt)};
         }
     }

@@ -75,8 +75,9 @@ void forget_slots(client& through,
                   const slot_terms& terms,
                   const std::function<std::string(std::int64_t)>& name_at) noexcept;
 
-/// How long a failed run of this host must not be followed by another, whatever the wall clock says.
-[[nodiscard]] std::chrono::milliseconds back_off_left(const recipes::slot_record& record);
+/// How long a failed run must not be followed by another (recipes/slot_record.hpp).
+[[nodiscard]] std::chrono::milliseconds back_off_left(const recipes::slot_record& record,
+                                                      std::chrono::milliseconds age);
 
 /// Notes, as far as that is quickly done, that this host found nothing to do.
 void note_skip(client& through,

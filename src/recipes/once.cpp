@@ -122,6 +122,7 @@ void once::found_record(const call_ptr& which, core::page page) {
 void once::ask_unless_forgotten(const call_ptr& which) {
     const auto& terms = which->terms;
     memory_.beyond(terms.job,
+                   terms.slot,
                    *terms.begin_ms,
                    [this, which](std::error_code error, std::string detail, bool beyond) {
                        if (which->finished) {
@@ -215,9 +216,23 @@ bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool
                    : "the key keeps a result that is not a slot's");
         return true;
     }
-    if (!kept.fresh) {
-        const auto left =
-            back_off_left(*which->previous, which->terms.boot, boot_ms(env_.time.now()));
+    const bool ended_for_good =
+        which->previous->state == slot_state::done ||
+        (which->previous->state == slot_state::failed && which->previous->next_at_ms == 0);
+    const bool settled = kept.fresh || ended_for_good;
+    if (!settled && nobody_holds && which->terms.at_most_once) {
+        // A run that did not ask for this has started it, and its end may be lost.
+        once_outcome outcome;
+        outcome.found = which->previous;
+        outcome.verdict = once_verdict::failed;
+        end(which, std::move(outcome));
+        return true;
+    }
+    if (!settled) {
+        const auto left = back_off_left(*which->previous,
+                                        std::chrono::floor<milliseconds>(kept.age),
+                                        which->terms.boot,
+                                        boot_ms(env_.time.now()));
         return left > milliseconds::zero() && wait_out(which, left);
     }
     once_outcome outcome;
@@ -227,11 +242,8 @@ bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool
             outcome.verdict = once_verdict::done;
             break;
         case slot_state::failed:
-            if (which->previous->next_at_ms == 0) {
-                outcome.verdict = once_verdict::failed;
-                break;
-            }
-            return wait_out(which, kept.fresh_left);
+            outcome.verdict = once_verdict::failed;
+            break;
         case slot_state::started:
             if (!nobody_holds) {
                 return false;
@@ -271,8 +283,10 @@ void once::acquired(const call_ptr& which, mutex_outcome outcome) {
     once_outcome told;
     if (outcome.lease) {
         const auto& kept = outcome.result;
-        const bool as_seen = !kept || (kept->fence == which->previous_kept.fence &&
-                                       kept->value == which->previous_kept.value);
+        bool as_seen = !kept || (kept->fence == which->previous_kept.fence &&
+                                 kept->value == which->previous_kept.value);
+        // Whoever was at it while we waited for its end has started it.
+        as_seen = as_seen && !(kept && which->terms.at_most_once);
         // Our own mark is there when the store executed the request twice.
         if (!as_seen && kept->fence != outcome.lease->fence()) {
             give_back_and_retry(which, outcome.lease, *kept);
@@ -347,8 +361,11 @@ void once::finish(const lease_ptr& lease,
     if (!success) {
         ++mine.failures;
         if (mine.failures <= terms.retries && !terms.at_most_once) {
-            kept.fresh = backoff_after(terms, mine.failures);
-            mine.next_at_ms = mine.ended_ms + std::chrono::ceil<milliseconds>(kept.fresh).count();
+            // Whoever asks counts the back-off. Fresh for so long, the record of a host whose clock
+            // was ahead would hold the slot back until the others' clocks have caught up.
+            kept.fresh = microseconds{0};
+            const auto pause = std::chrono::ceil<milliseconds>(backoff_after(terms, mine.failures));
+            mine.next_at_ms = mine.ended_ms + pause.count();
             mine.boot = terms.boot;
             mine.ended_boot_ms = boot_ms(env_.time.now());
         }

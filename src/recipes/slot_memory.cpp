@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,15 +30,26 @@ constexpr core::nanoseconds patience = std::chrono::seconds{2};
 
 constexpr std::size_t most_stretches = 64;
 
+/// Slots by different schedules have names of different shapes: `####-##[UTC]`. The months of a job
+/// that ran by the hour before must not be taken for its hours that were forgotten.
+std::string shape_of(std::string name) {
+    std::replace_if(
+        name.begin(), name.end(), [](char letter) { return letter >= '0' && letter <= '9'; }, '#');
+    return name;
+}
+
 struct horizon {
     std::error_code error;
-    forgotten_stretches known;
+    std::map<std::string, forgotten_stretches> known;  ///< by the shape of their names
 };
 
-std::string text_of(const std::string& job, const forgotten_stretches& known) {
-    json shown{{"v", format}, {"job", job}, {"forgotten", json::array()}};
-    for (const auto& one : known) {
-        shown["forgotten"].push_back(json::array({one.from_ms, one.to_ms}));
+std::string text_of(const std::string& job, const horizon& shown_one) {
+    json shown{{"v", format}, {"job", job}, {"forgotten", json::object()}};
+    for (const auto& [shape, known] : shown_one.known) {
+        auto& list = shown["forgotten"][shape] = json::array();
+        for (const auto& one : known) {
+            list.push_back(json::array({one.from_ms, one.to_ms}));
+        }
     }
     return shown.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -51,8 +64,11 @@ horizon read_horizon(std::string_view text) {
     }
     try {
         horizon found;
-        for (const auto& one : read.at("forgotten")) {
-            found.known.push_back({one.at(0).get<std::int64_t>(), one.at(1).get<std::int64_t>()});
+        for (const auto& [shape, known] : read.at("forgotten").items()) {
+            for (const auto& one : known) {
+                found.known[shape].push_back(
+                    {one.at(0).get<std::int64_t>(), one.at(1).get<std::int64_t>()});
+            }
         }
         return found;
     } catch (const json::exception&) {
@@ -60,10 +76,12 @@ horizon read_horizon(std::string_view text) {
     }
 }
 
-bool lies_in(const forgotten_stretches& known, std::int64_t begin_ms) {
-    return std::any_of(known.begin(), known.end(), [&](const auto& one) {
-        return one.from_ms <= begin_ms && begin_ms <= one.to_ms;
-    });
+bool lies_in(const horizon& of, const std::string& slot, std::int64_t begin_ms) {
+    const auto found = of.known.find(shape_of(slot));
+    return found != of.known.end() &&
+           std::any_of(found->second.begin(), found->second.end(), [&](const auto& one) {
+               return one.from_ms <= begin_ms && begin_ms <= one.to_ms;
+           });
 }
 
 horizon horizon_of(const std::optional<core::kept_result>& kept) {
@@ -107,8 +125,8 @@ void note_forgotten(forgotten_stretches& known, forgotten_stretch more, std::int
     }
 }
 
-bool may_be_forgotten(std::string_view horizon, std::int64_t begin_ms) noexcept {
-    return lies_in(read_horizon(horizon).known, begin_ms);
+bool may_be_forgotten(std::string_view horizon, const std::string& slot, std::int64_t begin_ms) {
+    return lies_in(read_horizon(horizon), slot, begin_ms);
 }
 
 struct slot_memory::pass {
@@ -116,6 +134,7 @@ struct slot_memory::pass {
         std::string key;
         core::fence_number fence = 0;
         std::int64_t begin_ms = 0;
+        std::string slot;
     };
     std::string job;
     std::int64_t begin_ms = 0;
@@ -133,19 +152,26 @@ slot_memory::slot_memory(core::environment env, store::store& through)
 
 slot_memory::~slot_memory() = default;
 
-void slot_memory::beyond(const std::string& job, std::int64_t begin_ms, verdict_told done) {
+void slot_memory::beyond(const std::string& job,
+                         std::string slot,
+                         std::int64_t begin_ms,
+                         verdict_told done) {
     const auto key = key_of_horizon(job);
-    store_.list(key, {}, 1, [key, begin_ms, done = std::move(done)](core::page page) mutable {
-        if (page.error) {
-            done(page.error, std::move(page.detail), false);
-            return;
-        }
-        const bool found = !page.records.empty() && page.records.front().key == key;
-        const auto known = found ? horizon_of(page.records.front().result) : horizon{};
-        done(known.error,
-             known.error ? "what is kept of the slots that were forgotten cannot be read" : "",
-             lies_in(known.known, begin_ms));
-    });
+    store_.list(
+        key,
+        {},
+        1,
+        [key, slot = std::move(slot), begin_ms, done = std::move(done)](core::page page) mutable {
+            if (page.error) {
+                done(page.error, std::move(page.detail), false);
+                return;
+            }
+            const bool found = !page.records.empty() && page.records.front().key == key;
+            const auto known = found ? horizon_of(page.records.front().result) : horizon{};
+            done(known.error,
+                 known.error ? "what is kept of the slots that were forgotten cannot be read" : "",
+                 lies_in(known, slot, begin_ms));
+        });
 }
 
 void slot_memory::forget(std::string job,
@@ -172,7 +198,7 @@ void slot_memory::gather(const pass_ptr& which, std::string after) {
                 which->old.size() == most_in_a_pass) {
                 continue;
             }
-            which->old.push_back({record.key, record.result->fence, *run->begin_ms});
+            which->old.push_back({record.key, record.result->fence, *run->begin_ms, run->slot});
         }
         if (page.error) {
             end(which);
@@ -226,6 +252,7 @@ void slot_memory::ask_witnesses(const pass_ptr& which, std::string after) {
 
 void slot_memory::note_stretch(const pass_ptr& which) {
     auto asked = asked_for(key_of_horizon(which->job));
+    asked.seen = std::numeric_limits<std::int64_t>::max();
     const core::release plain{.key = asked.key, .holder = asked.holder, .result = {}};
     std::vector<core::verb> steps;
     steps.emplace_back(std::move(asked));
@@ -238,9 +265,10 @@ void slot_memory::note_stretch(const pass_ptr& which) {
         auto given_back = plain;
         if (!found.error) {
             for (const auto& one : which->old) {
-                note_forgotten(found.known, {one.begin_ms, one.begin_ms}, which->keep_ms);
+                note_forgotten(
+                    found.known[shape_of(one.slot)], {one.begin_ms, one.begin_ms}, which->keep_ms);
             }
-            given_back.result = core::result_to_keep{.value = text_of(which->job, found.known),
+            given_back.result = core::result_to_keep{.value = text_of(which->job, found),
                                                      .fresh = core::microseconds{0},
                                                      .keep = core::result_to_keep::forever};
         }
@@ -273,10 +301,11 @@ void slot_memory::free_all(const pass_ptr& which) {
             }
             auto given_back = releases[at];
             if (heard[at].result && heard[at].result->fence == which->old[at].fence) {
-                // Its time ends now. Where now was a dream, it says again what became of the slot.
+                // Its time ends in a moment. Where now was a dream, it says again what became of the
+                // slot.
                 given_back.result = core::result_to_keep{.value = heard[at].result->value,
-                                                         .fresh = core::microseconds{0},
-                                                         .keep = core::microseconds{0}};
+                                                         .fresh = core::microseconds{1},
+                                                         .keep = core::microseconds{1}};
             }
             last.emplace_back(std::move(given_back));
         }

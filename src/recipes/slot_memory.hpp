@@ -38,16 +38,18 @@ struct forgotten_stretch {
     std::int64_t to_ms = 0;
 };
 
-/// Of a job, in order.
+/// Of a job and one of its schedules, in order.
 using forgotten_stretches = std::vector<forgotten_stretch>;
 
 /// Notes one more, and makes one of those that are at most `gap_ms` apart. Of too many, those that
 /// are nearest to each other become one.
 void note_forgotten(forgotten_stretches& known, forgotten_stretch more, std::int64_t gap_ms);
 
-/// Whether a slot that begins then may have been forgotten, by what is kept under key_of_horizon.
+/// Whether a slot of that name may have been forgotten, by what is kept under key_of_horizon.
 /// False when that cannot be read.
-[[nodiscard]] bool may_be_forgotten(std::string_view horizon, std::int64_t begin_ms) noexcept;
+[[nodiscard]] bool may_be_forgotten(std::string_view horizon,
+                                    const std::string& slot,
+                                    std::int64_t begin_ms);
 
 class slot_memory {
   public:
@@ -61,7 +63,7 @@ class slot_memory {
     slot_memory& operator=(const slot_memory&) = delete;
 
     /// Whether a slot of which nothing is kept may have been run all the same.
-    void beyond(const std::string& job, std::int64_t begin_ms, verdict_told done);
+    void beyond(const std::string& job, std::string slot, std::int64_t begin_ms, verdict_told done);
 
     /// Forgets some of what the slot that begins at `begin_ms` shows to be old enough. Best effort; `done` is called once,
     /// never inside this call.

@@ -40,15 +40,16 @@ std::string_view name_of(slot_state state) noexcept {
 }
 
 std::chrono::milliseconds back_off_left(const slot_record& record,
+                                        std::chrono::milliseconds age,
                                         std::string_view boot,
                                         std::int64_t now_boot_ms) noexcept {
     using std::chrono::milliseconds;
-    if (record.state != slot_state::failed || record.next_at_ms == 0 || record.boot.empty() ||
-        record.boot != boot) {
+    if (record.state != slot_state::failed || record.next_at_ms == 0) {
         return milliseconds::zero();
     }
     const milliseconds pause{record.next_at_ms - record.ended_ms};
-    const milliseconds passed{now_boot_ms - record.ended_boot_ms};
+    const bool here = !record.boot.empty() && record.boot == boot;
+    const auto passed = here ? milliseconds{now_boot_ms - record.ended_boot_ms} : age;
     return std::max(milliseconds::zero(), std::min(pause - passed, pause));
 }
 

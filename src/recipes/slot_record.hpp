@@ -40,9 +40,11 @@ struct slot_record {
     std::int64_t ended_boot_ms = 0;
 };
 
-/// How long a failed run of this host must not be followed by another, by the clock that counts from
-/// its boot. Zero when the record is of another boot or host, or of no such run.
+/// How long a failed run must not be followed by another: on the host that ran it by the clock that
+/// counts from its boot, elsewhere by the store's clock, which tells the age of the record. Zero for
+/// other records.
 [[nodiscard]] std::chrono::milliseconds back_off_left(const slot_record& record,
+                                                      std::chrono::milliseconds age,
                                                       std::string_view boot,
                                                       std::int64_t now_boot_ms) noexcept;
 

@@ -345,6 +345,25 @@ TEST_F(Once, AnInterruptedRunThatMayBeStartedOnceIsNeverGrantedAgain) {
     }
 }
 
+TEST_F(Once, WhoWantsItAtMostOnceDoesNotRunWhatSomebodyElseHasStarted) {
+    auto careful = b.terms();
+    careful.at_most_once = true;
+    const auto run = a.claim();
+    auto patient = careful;
+    patient.acquire.wait = 1h;
+    const auto waits = b.start(patient);
+    world.advance(1s);
+    EXPECT_FALSE(*waits) << "it may yet end well";
+    a.crash();
+    world.run_until([&] { return waits->has_value(); }, 20s);
+    ASSERT_TRUE(*waits);
+    EXPECT_EQ((*waits)->verdict, once_verdict::failed);
+    EXPECT_EQ(b.claim(careful).verdict, once_verdict::failed);
+    const auto other = c.claim();
+    EXPECT_EQ(other.verdict, once_verdict::granted) << "who does not mind may";
+    EXPECT_EQ(other.mine.attempt, 2U);
+}
+
 TEST_F(Once, AClockThatIsAheadFreesNoMarkOfASlotThatMayBeStartedOnce) {
     auto careful = a.terms();
     careful.at_most_once = true;
@@ -377,6 +396,35 @@ TEST_F(Once, ABackOffIsCountedByTheClockThatNobodySets) {
     const auto from = world.now();
     EXPECT_EQ(b.claim(patient).verdict, once_verdict::granted);
     EXPECT_GE(world.now() - from, 59min);
+}
+
+/// What a host leaves whose clock was far ahead holds nobody back once the clock is right.
+TEST_F(Once, ACrashAFailureAndAnInterruptionInADreamOfTheFutureAreNoObstacleLater) {
+    auto terms = a.terms();
+    terms.retries = 5;
+    terms.boot = "this boot";
+    const auto back = [&] {
+        world.store_clock().step_wall(-24h * 30);
+        world.advance(2min);
+    };
+    world.store_clock().step_wall(24h * 30);
+    EXPECT_TRUE(a.interrupt(a.claim(terms), 143, terms).released);
+    back();
+    const auto second = b.claim(terms);
+    ASSERT_EQ(second.verdict, once_verdict::granted);
+    EXPECT_EQ(second.mine.attempt, 2U);
+    EXPECT_TRUE(b.interrupt(second, 143, terms).released);
+    world.store_clock().step_wall(24h * 30);
+    EXPECT_TRUE(a.finish(a.claim(terms), false, 3, terms).released);
+    back();
+    const auto fourth = b.claim(terms);
+    ASSERT_EQ(fourth.verdict, once_verdict::granted);
+    EXPECT_TRUE(b.interrupt(fourth, 143, terms).released);
+    world.store_clock().step_wall(24h * 30);
+    ASSERT_EQ(a.claim(terms).verdict, once_verdict::granted);
+    a.crash();
+    back();
+    EXPECT_EQ(b.claim(terms).verdict, once_verdict::granted);
 }
 
 TEST_F(Once, OtherHostsGoByTheStoresClockForABackOff) {

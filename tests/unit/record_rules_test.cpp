@@ -133,6 +133,18 @@ TEST_F(RecordRules, TakeTheLongestOfTimesWithoutOverflow) {
     EXPECT_EQ(kept.result->keep_until, core::wall_instant::max());
 }
 
+TEST_F(RecordRules, WhatIsNeverFreshIsNotFreshForACalendarThatIsBehindEither) {
+    auto asked = acquire_of("k", holder_of(1));
+    asked.mark = result_of("started", 0s, 1h);
+    EXPECT_EQ(apply_verb(asked).reply.what, verdict::granted);
+    apply_verb(release_of("k", holder_of(1)));
+    clock.step_wall(-24h);
+    const auto next = apply_verb(acquire_of("k", holder_of(2)));
+    EXPECT_EQ(next.reply.what, verdict::granted);
+    ASSERT_TRUE(next.reply.result);
+    EXPECT_EQ(next.reply.result->value, "started");
+}
+
 TEST_F(RecordRules, ADeadHolderIsNoHolder) {
     apply_verb(acquire_of("k", holder_of(1)));
     kept.grants.front().dead = true;

@@ -58,6 +58,7 @@ class SlotMemory : public ::testing::Test {
             },
             [&] { told = true; });
         EXPECT_TRUE(world.run_until([&] { return told; }, 1min)) << day;
+        world.advance(1ms);  // what was forgotten is kept for a moment
     }
     /// Of how many slots something is kept.
     std::size_t kept() {
@@ -230,6 +231,16 @@ TEST_F(SlotMemory, NoFaultAtAnyStepMakesASlotRunAgain) {
         }
     }
     EXPECT_EQ(verdict_of(0), once_verdict::forgotten);
+}
+
+TEST_F(SlotMemory, WhatWasForgottenByOneScheduleHoldsBackNoSlotOfAnother) {
+    for (std::int64_t day = 0; day < 30; ++day) {
+        run(day);
+    }
+    ASSERT_EQ(verdict_of(0), once_verdict::forgotten);
+    auto month = terms_of(0);
+    month.slot = schedule::make("month", "Europe/Berlin", why).value().at(noon(0), {}).name;
+    EXPECT_EQ(b.claim(month).verdict, once_verdict::granted);
 }
 
 TEST_F(SlotMemory, AHorizonOfANewerReleaseIsNotGuessedAt) {

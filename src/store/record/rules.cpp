@@ -135,7 +135,9 @@ void keep(record& kept,
     stored.fence = fence;
     stored.is_mark = is_mark;
     stored.written = now.wall;
-    stored.fresh_until = later(now.wall, wanted.fresh);
+    // Never fresh is never fresh, also for whoever's calendar is behind the one that wrote it.
+    stored.fresh_until =
+        wanted.fresh == microseconds{0} ? core::wall_instant{} : later(now.wall, wanted.fresh);
     stored.keep_until = std::max(stored.fresh_until, later(now.wall, wanted.keep));
     kept.result = std::move(stored);
 }
