@@ -65,6 +65,8 @@ class mutex_builder {
                 acquired(at);
             } else if (now.is_inv(op::release)) {
                 released(at);
+            } else if (now.what == op::grant) {
+                granted_[now[field::key]].insert(now[field::fence]);
             }
         }
         for (const auto& which : of_.beliefs) {
@@ -160,16 +162,25 @@ class mutex_builder {
         }
     }
 
-    /// An operator, or a store that knows that the holder is gone, may end it earlier.
+    /// An operator, or a store that knows that the holder is gone, may end it earlier: whichever
+    /// fence of the grant's block it has been handed on to.
     void ended(position at) {
         const auto& step = all_.events[at];
         const auto& why = all_.text(step, field::why);
-        auto* times = why == "revoked" || why == "died"
-                          ? lease(step[field::key], step[field::fence])
-                          : nullptr;
-        if (times != nullptr && step.sim() < times->may_end) {
-            times->may_end = step.sim();
-            times->because = at;
+        const auto found = leases_.find(step[field::key]);
+        if ((why != "revoked" && why != "died") || found == leases_.end()) {
+            return;
+        }
+        const auto& granted = granted_[step[field::key]];
+        const auto next = granted.upper_bound(step[field::fence]);
+        for (auto of_block = found->second.lower_bound(step[field::fence]);
+             of_block != found->second.end() && (next == granted.end() || of_block->first < *next);
+             ++of_block) {
+            auto& times = of_block->second;
+            if (step.sim() < times.may_end) {
+                times.may_end = step.sim();
+                times.because = at;
+            }
         }
     }
 
@@ -177,6 +188,7 @@ class mutex_builder {
     const history& all_;
     std::map<text_id, std::vector<mutex_op>> made_;
     std::map<text_id, std::map<std::int64_t, lease_times>> leases_;
+    std::map<text_id, std::set<std::int64_t>> granted_;  ///< first fences
     std::set<text_id> shared_;
 };
 
