@@ -85,8 +85,10 @@ class believer {
         return &holdings_[index];
     }
 
+    /// In true time. It may have passed before the answer came: a process can be paused meanwhile.
     [[nodiscard]] std::int64_t deadline(const event& now) const {
-        return clocks_.of_process(now[field::proc], now[field::deadline_local_ns], now.sim());
+        return clocks_.of_process(
+            now[field::proc], now[field::deadline_local_ns], all_.events[now.partner].sim());
     }
 
     void begin(position at) {

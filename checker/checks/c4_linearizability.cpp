@@ -83,11 +83,18 @@ finding explained(const history& all,
     return made;
 }
 
+/// Where two may believe, or a fence may come twice, the lock is no mutex; the registers behind it
+/// must stay what they are all the same.
+bool excuses(const subject& of, position event_at) {
+    return of.excuses(check_id::c1, event_at) || of.excuses(check_id::c2, event_at) ||
+           of.excuses(check_id::c3, event_at);
+}
+
 template <class Model>
 void judge(const subject& of,
            const std::string& object,
            const std::vector<traced<Model>>& traces,
-           finding_list& violations,
+           bool excusable,
            verdict& made) {
     std::vector<operation<Model>> ops;
     for (const auto& which : traces) {
@@ -104,7 +111,9 @@ void judge(const subject& of,
         shrinker<Model> shortest{ops, of.bounds.search_steps * shrink_factor};
         shortest.cut_after(report.stuck_at);
         shrink(shortest);
-        violations.add(explained(of.all, object, traces, shortest));
+        auto found = explained(of.all, object, traces, shortest);
+        const bool excused = excusable && excuses(of, found.events.back());
+        (excused ? made.excused : made.violations).add(std::move(found));
     }
 }
 
@@ -114,19 +123,10 @@ verdict check_linearizability(const subject& of) {
     verdict made;
     made.check = check_id::c4;
     for (const auto& [key, traces] : registers_in(of.all)) {
-        judge(of, "register " + name_in(of.all, key), traces, made.violations, made);
+        judge(of, "register " + name_in(of.all, key), traces, false, made);
     }
-    // Where two may believe, or a fence may come twice, the lock is no mutex; the registers behind
-    // it must stay what they are all the same.
-    const bool lifted = of.first_excuse(check_id::c1) != nowhere ||
-                        of.first_excuse(check_id::c2) != nowhere ||
-                        of.first_excuse(check_id::c3) != nowhere;
     for (const auto& [key, traces] : mutexes_in(of)) {
-        judge(of,
-              "the lock on key " + name_in(of.all, key),
-              traces,
-              lifted ? made.excused : made.violations,
-              made);
+        judge(of, "the lock on key " + name_in(of.all, key), traces, true, made);
     }
     return made;
 }

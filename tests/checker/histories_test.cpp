@@ -72,6 +72,8 @@ TEST(Histories, CountWhatAFaultExcuses) {
     const auto failed_over = judged(read(text_of(folder / "excused_failover.jsonl")));
     EXPECT_EQ(of(failed_over, check_id::c1).excused.count(), 1U);
     EXPECT_EQ(of(failed_over, check_id::c2).excused.count(), 1U);
+    const auto failed_back = judged(read(text_of(folder / "excused_failback.jsonl")));
+    EXPECT_EQ(of(failed_back, check_id::c4).excused.count(), 1U);
 }
 
 // A fault excuses what comes after it, not what came before, and only what it names.
