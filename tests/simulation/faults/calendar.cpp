@@ -16,8 +16,13 @@ class calendar final : public recurring_fault {
   private:
     void strike() override {
         constexpr auto most = core::nanoseconds{std::chrono::hours{3}};
-        note_fault(scene_, "calendar step");
-        some_seat().on->step_wall(random_.skewed(core::nanoseconds{0}, 2 * most) - most / 1000);
+        const auto by = random_.skewed(core::nanoseconds{0}, 2 * most) - most / 1000;
+        if (!scene_.drawn.store->one_host) {
+            note_fault(scene_, "calendar step");
+            some_seat().on->step_wall(by);
+        } else if (const auto fallen = scene_.store().step_clock(by)) {
+            note_fault(scene_, "calendar step", *fallen);
+        }
     }
 };
 

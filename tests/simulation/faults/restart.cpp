@@ -17,6 +17,12 @@ class restart final : public recurring_fault {
     void strike() override {
         const auto down_for = random_.skewed(core::milliseconds{1}, 2 * scene_.drawn.ttl);
         auto& store = scene_.store();
+        if (scene_.drawn.store->one_host) {
+            // The store's machine is everybody's.
+            for (auto& one : scene_.seats()) {
+                scene_.kill(one, down_for);
+            }
+        }
         const auto fallen = by_power_loss_ ? store.lose_power(down_for) : store.restart(down_for);
         if (fallen) {
             note_fault(scene_, by_power_loss_ ? "power loss" : "restart", *fallen);

@@ -49,6 +49,7 @@ class process final {
 
     /// No task runs until then.
     void pause_until(sim_time end);
+    [[nodiscard]] sim_time paused_until() const noexcept { return paused_until_; }
     [[nodiscard]] bool paused() const noexcept { return world_.now() < paused_until_; }
 
     /// At once. Not to be called inside a task of its own.

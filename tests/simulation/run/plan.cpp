@@ -54,7 +54,7 @@ plan draw_plan(std::uint64_t seed, const plan_wishes& wishes) {
     drawn.faults_for = chance.between(6 * drawn.ttl, 14 * drawn.ttl);
     drawn.healed_for = 2 * drawn.ttl;
     // About as many turns whatever the length of the run.
-    const auto least = drawn.faults_for / 300;
+    const auto least = drawn.faults_for * (drawn.processes * drawn.callers) / 2500;
     drawn.work_most = chance.skewed(least, 2 * drawn.ttl);
     drawn.rest_most = chance.skewed(least, 2 * drawn.ttl);
     drawn.cancel_per_mille = static_cast<unsigned>(chance.chance(500) ? chance.below(300) : 0);

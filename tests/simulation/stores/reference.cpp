@@ -205,10 +205,9 @@ class reference final : public store_model, public server, public store::parties
         const auto at = records_.find(key);
         core::record fresh;
         auto& kept = at == records_.end() ? fresh : at->second;
-        const auto ending = fence_that_ends(what, kept, context.now);
         auto taken = store::apply(what, kept, context);
         taken.reply.waiters = others_wait(key, context.self);
-        log_.carried_out(what, taken.reply, ending);
+        log_.carried_out(what, taken.reply, context.self);
         if (taken.changed && at == records_.end()) {
             records_.emplace(key, std::move(fresh));
         }
@@ -216,21 +215,6 @@ class reference final : public store_model, public server, public store::parties
             wake(key);
         }
         return std::move(taken.reply);
-    }
-
-    [[nodiscard]] static core::fence_number fence_that_ends(const core::verb& what,
-                                                            const core::record& kept,
-                                                            core::store_now now) {
-        const auto* given = std::get_if<core::release>(&what);
-        if (given == nullptr) {
-            return 0;
-        }
-        for (const auto& one : kept.grants) {
-            if (one.holder == given->holder && one.live(now)) {
-                return one.fences.first;
-            }
-        }
-        return 0;
     }
 
     [[nodiscard]] bool others_wait(const std::string& key, session self) const {

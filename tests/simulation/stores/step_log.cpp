@@ -2,7 +2,9 @@
 #include "simulation/stores/step_log.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace dibs::simulation {
 
@@ -55,7 +57,7 @@ struct describe_refusal {
 
 void step_log::carried_out(const core::verb& what,
                            const core::answer& given,
-                           core::fence_number ended) {
+                           std::uint64_t process) {
     if (given.took != core::effect::yes || is_ghost(what)) {
         return;
     }
@@ -75,6 +77,12 @@ void step_log::carried_out(const core::verb& what,
             told.number("fence_last", given.fences.last);
         }
         laws_.granted(asked->key, asked->holder, given.fences, now, given.expires);
+        note(asked->holder,
+             {asked->key,
+              given.fences.first,
+              given.expires,
+              process,
+              asked->attached == core::attachment::attached});
     } else if (renewal != nullptr && given.what == core::verdict::renewed) {
         auto told = history_.event("prolong");
         told.time("store_ns", now)
@@ -91,32 +99,65 @@ void step_log::carried_out(const core::verb& what,
             told.holder("new_holder", after);
         }
         laws_.prolonged(renewal->key, renewal->holder, after, given.fences, now, given.expires);
-    } else if (release != nullptr && ended != 0) {
-        history_.event("end")
-            .time("store_ns", now)
-            .text("key", release->key)
-            .holder("holder", release->holder)
-            .number("fence", ended)
-            .text("why", "released");
-        laws_.ended(release->key, release->holder);
-        over_.insert(release->holder);
+        auto is = open_[renewal->holder];
+        is.key = renewal->key;
+        is.fence = given.fences.first;
+        is.expires = given.expires;
+        if (renewal->adopt) {
+            open_.erase(renewal->holder);
+            is.process = process;
+            is.attached = renewal->adopt->attached == core::attachment::attached;
+        }
+        note(after, std::move(is));
+    } else if (release != nullptr &&
+               (given.what == core::verdict::released || given.what == core::verdict::finished)) {
+        ended(release->holder, now, "released");
     } else {
         std::visit(describe_refusal{history_, given}, what);
     }
 }
 
-void step_log::ended(const std::string& key,
-                     const core::grant& gone,
-                     core::store_instant now,
-                     std::string_view why) {
+void step_log::note(const core::holder_id& holder, open_grant is) {
+    open_[holder] = std::move(is);
+}
+
+void step_log::ended(const core::holder_id& holder, core::store_instant now, std::string_view why) {
+    const auto at = open_.find(holder);
+    if (at == open_.end()) {
+        return;
+    }
     history_.event("end")
         .time("store_ns", now)
-        .text("key", key)
-        .holder("holder", gone.holder)
-        .number("fence", gone.fences.first)
+        .text("key", at->second.key)
+        .holder("holder", holder)
+        .number("fence", at->second.fence)
         .text("why", why);
-    laws_.ended(key, gone.holder);
-    over_.insert(gone.holder);
+    laws_.ended(at->second.key, holder);
+    over_.insert(holder);
+    open_.erase(at);
+}
+
+void step_log::process_ended(std::uint64_t process, core::store_instant now) {
+    std::vector<core::holder_id> theirs;
+    for (const auto& [holder, is] : open_) {
+        if (is.process == process && is.attached && now < is.expires) {
+            theirs.push_back(holder);
+        }
+    }
+    for (const auto& one : theirs) {
+        ended(one, now, "died");
+    }
+}
+
+void step_log::all_ended(core::store_instant now) {
+    while (!open_.empty()) {
+        const auto holder = open_.begin()->first;
+        if (now < open_.begin()->second.expires) {
+            ended(holder, now, "died");
+        } else {
+            open_.erase(holder);
+        }
+    }
 }
 
 /// An older copy may know a grant that has ended since. Nobody gave it again, and whatever becomes
@@ -162,7 +203,7 @@ void step_log::compare(const std::string& key,
                 return other.holder == one.holder && other.live(now);
             });
         if (same == after.grants.end()) {
-            ended(key, one, now.lease, "lost");
+            ended(one.holder, now.lease, "lost");
         } else if (same->expires != one.expires) {
             history_.event("prolong")
                 .time("store_ns", now.lease)

@@ -20,15 +20,13 @@ class step_log {
   public:
     step_log(recorder& history, invariants& laws) : history_(history), laws_(laws) {}
 
-    /// A verb was carried out and answered so. `ended` is the fence of the grant that a release or a
-    /// revocation ended, 0 when it ended none.
-    void carried_out(const core::verb& what, const core::answer& given, core::fence_number ended);
+    /// A verb of this process was carried out and answered so.
+    void carried_out(const core::verb& what, const core::answer& given, std::uint64_t process);
 
-    /// A grant ended without its holder: `why` is `died` or `lost`.
-    void ended(const std::string& key,
-               const core::grant& gone,
-               core::store_instant now,
-               std::string_view why);
+    /// The store knows from now on that the process is gone: what it was granted attached has ended.
+    void process_ended(std::uint64_t process, core::store_instant now);
+    /// All grants have: the store's clock begins anew.
+    void all_ended(core::store_instant now);
 
     /// The store goes on from another copy of its records.
     void replaced(const std::map<std::string, core::record>& before,
@@ -44,8 +42,20 @@ class step_log {
                  core::store_now now);
     [[nodiscard]] bool is_ghost(const core::verb& what) const;
 
+    /// A grant that has not ended by itself.
+    struct open_grant {
+        std::string key;
+        core::fence_number fence = 0;
+        core::store_instant expires{};
+        std::uint64_t process = 0;
+        bool attached = true;
+    };
+    void ended(const core::holder_id& holder, core::store_instant now, std::string_view why);
+    void note(const core::holder_id& holder, open_grant is);
+
     recorder& history_;
     invariants& laws_;
+    std::map<core::holder_id, open_grant> open_;
     std::set<core::holder_id> over_;    ///< whose grants have ended
     std::set<core::holder_id> ghosts_;  ///< of those, whose grants an older copy brought back
 };

@@ -76,6 +76,17 @@ class store_model {
         static_cast<void>(ppm);
         return std::nullopt;
     }
+    /// The process is to die in the middle of its next steps, after so many writes to the disk.
+    /// `then` is called when it is as good as dead, inside such a step. False: there is no such
+    /// thing in this store.
+    virtual bool kill_within_step(process& which,
+                                  std::uint64_t writes,
+                                  std::function<void()> then) {
+        static_cast<void>(which);
+        static_cast<void>(writes);
+        static_cast<void>(then);
+        return false;
+    }
     /// Steps are refused (surely not carried out), this share of them: no space, read-only,
     /// overload.
     virtual consequence refuse(unsigned per_mille) {

@@ -6,6 +6,7 @@
 namespace dibs::simulation {
 
 std::unique_ptr<store_model> make_reference_store(store_context context);
+std::unique_ptr<store_model> make_sqlite_store(store_context context);
 
 const std::vector<store_kind>& store_kinds() {
     static const std::vector<store_kind> all{
@@ -13,6 +14,10 @@ const std::vector<store_kind>& store_kinds() {
          .about = "the rules of the record behind a network, with a replica",
          .one_host = false,
          .make = &make_reference_store},
+        {.name = "sqlite",
+         .about = "the real database of the SQLite store on a disk in memory",
+         .one_host = true,
+         .make = &make_sqlite_store},
     };
     return all;
 }
