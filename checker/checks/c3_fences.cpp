@@ -52,9 +52,12 @@ class fences_check {
     };
 
     void report(std::string what, std::vector<position> events, position at) {
+        report(std::move(what), std::move(events), of_.excuses(check_id::c3, at));
+    }
+
+    void report(std::string what, std::vector<position> events, bool excused) {
         std::sort(events.begin(), events.end());
-        (of_.excuses(check_id::c3, at) ? made_.excused : made_.violations)
-            .add({std::move(what), std::move(events)});
+        (excused ? made_.excused : made_.violations).add({std::move(what), std::move(events)});
     }
 
     [[nodiscard]] std::string key_text(text_id key) const { return "key " + name_in(all_, key); }
@@ -194,13 +197,14 @@ class fences_check {
                 }
                 ++ended;
             }
+            // Who believes too long hands his old block on in his process.
             if (now[field::fence] < largest) {
                 report(process_in(all_, now[field::proc]) + " was told fence " +
                            std::to_string(now[field::fence]) + " of " + key_text(key) +
                            " by an acquire that began after another one had been told " +
                            std::to_string(largest),
                        {by, inv, at},
-                       at);
+                       of_.excuses(check_id::c3, at) || of_.excuses(check_id::c2, at));
             }
         }
     }

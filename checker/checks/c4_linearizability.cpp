@@ -103,10 +103,11 @@ void judge(const subject& of,
     made.judged += ops.size();
     const auto report = linearize<Model>(ops, of.bounds.search_steps);
     if (report.result == search_result::out_of_steps) {
-        made.undecided.add({object + ": the search ended after " + std::to_string(report.steps) +
-                                " steps with " + std::to_string(ops.size()) +
-                                " operations undecided; this is no pass (--steps N allows more)",
-                            {}});
+        (lifted ? made.excused : made.undecided)
+            .add({object + ": the search ended after " + std::to_string(report.steps) +
+                      " steps with " + std::to_string(ops.size()) +
+                      " operations undecided; this is no pass (--steps N allows more)",
+                  {}});
     } else if (report.result == search_result::impossible) {
         shrinker<Model> shortest{ops, of.bounds.search_steps * shrink_factor};
         shortest.cut_after(report.stuck_at);
