@@ -103,6 +103,9 @@ void judge(const subject& of,
     made.judged += ops.size();
     const auto report = linearize<Model>(ops, of.bounds.search_steps);
     if (report.result == search_result::out_of_steps) {
+        // Overlaps that are excused can make the search as long as it likes.
+        const bool lifted =
+            excusable && excuses(of, static_cast<position>(of.all.events.size() - 1));
         (lifted ? made.excused : made.undecided)
             .add({object + ": the search ended after " + std::to_string(report.steps) +
                       " steps with " + std::to_string(ops.size()) +
