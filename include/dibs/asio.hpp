@@ -14,51 +14,174 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/dispatch.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution_context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/query.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace dibs {
 
 namespace detail {
 
+/// A handler that knows its result and waits to be run at home.
+class arrival {
+  public:
+    arrival() = default;
+    virtual ~arrival() = default;
+    arrival(const arrival&) = delete;
+    arrival& operator=(const arrival&) = delete;
+    virtual void arrive() = 0;
+
+    std::unique_ptr<arrival> next;  ///< of the homecoming
+};
+
+/// The completions that are on their way to one io_context. A store answers many calls at once;
+/// one post for all of them wakes the context's thread once, where a post for each would wake it,
+/// and take its lock, as many times. Every thread of the context may come for the next one, so that
+/// a handler that blocks holds up no other.
+class homecoming final : public boost::asio::execution_context::service {
+  public:
+    using key_type = homecoming;
+    static inline boost::asio::execution_context::id id;
+
+    explicit homecoming(boost::asio::execution_context& home)
+        : service(home), home_(static_cast<boost::asio::io_context&>(home)) {}
+
+    /// Any thread.
+    void add(std::unique_ptr<arrival> one) {
+        {
+            const std::lock_guard lock(mutex_);
+            auto* const last = one.get();
+            (last_ != nullptr ? last_->next : first_) = std::move(one);
+            last_ = last;
+            if (std::exchange(called_, true)) {
+                return;
+            }
+        }
+        call();
+    }
+
+  private:
+    void call() {
+        boost::asio::post(home_, [this] { run_waiting(); });
+    }
+
+    void run_waiting() {
+        for (bool just_called = true;; just_called = false) {
+            std::unique_ptr<arrival> one;
+            bool another = false;
+            {
+                const std::lock_guard lock(mutex_);
+                called_ = called_ && !just_called;
+                if (!first_) {
+                    return;
+                }
+                one = std::move(first_);
+                first_ = std::move(one->next);
+                last_ = first_ ? last_ : nullptr;
+                another = first_ && !std::exchange(called_, true);
+            }
+            if (another) {
+                call();
+            }
+            one.release()->arrive();
+        }
+    }
+
+    void shutdown() override {
+        // One by one: what goes with a handler may bring another one here.
+        for (;;) {
+            std::unique_ptr<arrival> one;
+            const std::lock_guard lock(mutex_);
+            if (!first_) {
+                return;
+            }
+            one = std::move(first_);
+            first_ = std::move(one->next);
+            last_ = first_ ? last_ : nullptr;
+        }
+    }
+
+    boost::asio::io_context& home_;
+    std::mutex mutex_;
+    std::unique_ptr<arrival> first_;
+    arrival* last_ = nullptr;
+    bool called_ = false;  ///< a post is on its way
+};
+
+/// The context whose plain executor this is, or null: then completions are posted one by one.
+template <typename Executor>
+boost::asio::io_context* home_of(const Executor& executor) noexcept {
+    using plain = boost::asio::io_context::executor_type;
+    if constexpr (std::is_same_v<Executor, plain>) {
+        return &boost::asio::query(executor, boost::asio::execution::context);
+    } else if constexpr (std::is_same_v<Executor, boost::asio::any_io_executor>) {
+        const auto* inner = executor.template target<plain>();
+        return inner != nullptr ? home_of(*inner) : nullptr;
+    } else {
+        return nullptr;
+    }
+}
+
 /// Brings a completion home to the handler's executor, which has work until then.
 template <typename Base, typename Result, typename Handler>
-class asio_handler final : public Base {
+class asio_handler final : public Base, private arrival {
   public:
     explicit asio_handler(Handler handler)
         : handler_(std::move(handler)),
           work_(boost::asio::make_work_guard(boost::asio::get_associated_executor(handler_))) {}
 
     void complete(std::error_code error, Result result) override {
+        std::make_unique<asio_handler>(std::move(handler_))
+            .release()
+            ->complete_and_go(error, std::move(result));
+    }
+
+    void complete_and_go(std::error_code error, Result result) override {
+        std::unique_ptr<arrival> self(this);
+        error_ = error;
+        result_ = std::move(result);
         auto executor = work_.get_executor();
-        boost::asio::post(
-            executor,
-            [handler = std::move(handler_),
-             work = std::move(work_),
-             code = boost::system::error_code(error),
-             result = std::move(result)]() mutable {
-                if (auto slot = boost::asio::get_associated_cancellation_slot(handler);
-                    slot.is_connected()) {
-                    slot.clear();
-                }
-                auto run = std::move(handler);
-                work.reset();
-                std::move(run)(code, std::move(result));
-            });
+        if (auto* const home = home_of(executor)) {
+            boost::asio::use_service<homecoming>(*home).add(std::move(self));
+        } else {
+            boost::asio::post(executor,
+                              [self = std::move(self)]() mutable { self.release()->arrive(); });
+        }
     }
 
   private:
     using executor_type = boost::asio::associated_executor_t<Handler>;
+
+    void arrive() override {
+        // The memory goes first: the handler may make the next one at once.
+        std::unique_ptr<asio_handler> self(this);
+        if (auto slot = boost::asio::get_associated_cancellation_slot(handler_);
+            slot.is_connected()) {
+            slot.clear();
+        }
+        auto handler = std::move(handler_);
+        auto result = std::move(result_);
+        const auto error = error_;
+        self.reset();
+        std::move(handler)(error, std::move(result));
+    }
+
     Handler handler_;
     boost::asio::executor_work_guard<executor_type> work_;
+    boost::system::error_code error_;
+    Result result_{};
 };
 
 }  // namespace detail
@@ -76,19 +199,17 @@ auto async_acquire(client& through,
             using handler_type = decltype(handler);
             // The slot is set before the call begins: its completion may come at once, on another
             // thread.
-            const operation call;
-            if (auto slot = boost::asio::get_associated_cancellation_slot(handler);
-                slot.is_connected()) {
+            auto slot = boost::asio::get_associated_cancellation_slot(handler);
+            auto made = std::make_unique<
+                detail::asio_handler<acquire_handler, std::optional<lease>, handler_type>>(
+                std::move(handler));
+            if (slot.is_connected()) {
+                const operation call;
                 slot.assign([call](boost::asio::cancellation_type) { call.cancel(); });
+                start_acquire(through, name, wanted, std::move(made), call);
+            } else {
+                start_acquire(through, name, wanted, std::move(made));
             }
-            start_acquire(
-                through,
-                name,
-                wanted,
-                std::make_unique<
-                    detail::asio_handler<acquire_handler, std::optional<lease>, handler_type>>(
-                    std::move(handler)),
-                call);
         },
         token,
         std::string(key),

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace dibs {
 
@@ -20,6 +21,13 @@ class acquire_handler {
   public:
     virtual ~acquire_handler() = default;
     virtual void complete(std::error_code error, std::optional<lease> granted) = 0;
+
+    /// What the client calls: by default the handler is told, and goes. One that lives on until its
+    /// result was delivered elsewhere overrides this, and owns itself from then on.
+    virtual void complete_and_go(std::error_code error, std::optional<lease> granted) {
+        const std::unique_ptr<acquire_handler> going(this);
+        complete(error, std::move(granted));
+    }
 };
 
 /// As acquire_handler.
@@ -27,6 +35,10 @@ class release_handler {
   public:
     virtual ~release_handler() = default;
     virtual void complete(std::error_code error, release_outcome outcome) = 0;
+    virtual void complete_and_go(std::error_code error, release_outcome outcome) {
+        const std::unique_ptr<release_handler> going(this);
+        complete(error, outcome);
+    }
 };
 
 namespace detail {
@@ -55,8 +67,14 @@ class operation {
 void start_acquire(client& through,
                    std::string_view key,
                    acquire_options options,
+                   std::unique_ptr<acquire_handler> handler);
+
+/// The same, as a call that may be cancelled.
+void start_acquire(client& through,
+                   std::string_view key,
+                   acquire_options options,
                    std::unique_ptr<acquire_handler> handler,
-                   const operation& call = operation{});
+                   const operation& call);
 
 /// The handle is empty afterwards.
 void start_release(lease&& held, std::unique_ptr<release_handler> handler);

@@ -3,6 +3,7 @@
 #include "client/client_core.hpp"
 #include "client/operation_state.hpp"
 #include "core/key.hpp"
+#include "core/recycling_allocator.hpp"
 
 #include <dibs/async.hpp>
 
@@ -61,12 +62,48 @@ std::shared_ptr<detail::client_core> operation::state::through() {
     return through_.lock();
 }
 
+namespace {
+
+/// An acquire on its way to the executor, and until it is over.
+struct asynchronous_acquire {
+    std::shared_ptr<detail::client_core> core;
+    std::shared_ptr<operation::state> state;  ///< null: it cannot be cancelled
+    std::string key;
+    recipes::mutex_terms terms;
+    std::unique_ptr<acquire_handler> handler;
+};
+
+void tell(asynchronous_acquire& which, recipes::mutex_outcome ended) {
+    std::optional<lease> granted;
+    if (ended.lease) {
+        granted = detail::lease_access::make(which.core, std::move(ended.lease));
+    }
+    which.handler.release()->complete_and_go(ended.error, std::move(granted));
+}
+
+void start(std::shared_ptr<asynchronous_acquire> which) {
+    auto& request = *which;
+    auto told = [which = std::move(which)](recipes::mutex_outcome ended) {
+        tell(*which, std::move(ended));
+    };
+    if (request.state) {
+        request.state->start(request.core, std::move(request.key), request.terms, std::move(told));
+    } else if (request.core->closed()) {
+        recipes::mutex_outcome closed;
+        closed.error = errc::closed;
+        told(std::move(closed));
+    } else {
+        request.core->mutex().acquire(
+            std::move(request.key), std::move(request.terms), std::move(told));
+    }
+}
+
 void start_acquire(client& through,
                    std::string_view key,
-                   acquire_options options,
+                   const acquire_options& options,
                    std::unique_ptr<acquire_handler> handler,
-                   const operation& call) {
-    const auto core = detail::lease_access::core(through);
+                   std::shared_ptr<operation::state> state) {
+    const auto& core = detail::lease_access::core(through);
     std::error_code fault;
     if (!core) {
         fault = errc::closed;
@@ -76,46 +113,58 @@ void start_acquire(client& through,
         fault = errc::invalid_argument;
     }
     if (fault) {
-        handler->complete(fault, std::nullopt);
+        handler.release()->complete_and_go(fault, std::nullopt);
         return;
     }
-    const auto state = detail::operation_access::state_of(call);
-    state->attach(core);
-    core->post([core,
-                state,
-                name = std::string(key),
-                terms = detail::terms_of(options),
-                handler = std::move(handler)]() mutable {
-        state->start(core,
-                     std::move(name),
-                     terms,
-                     [core, handler = std::move(handler)](recipes::mutex_outcome ended) {
-                         std::optional<lease> granted;
-                         if (ended.lease) {
-                             granted = detail::lease_access::make(core, std::move(ended.lease));
-                         }
-                         handler->complete(ended.error, std::move(granted));
-                     });
-    });
+    if (state) {
+        state->attach(core);
+    }
+    auto made = std::allocate_shared<asynchronous_acquire>(
+        core::recycling_allocator<asynchronous_acquire>{});
+    made->core = core;
+    made->state = std::move(state);
+    made->key = key;
+    made->terms = detail::terms_of(options);
+    made->handler = std::move(handler);
+    auto& on = *core;
+    on.post([made = std::move(made)]() mutable { start(std::move(made)); });
+}
+
+}  // namespace
+
+void start_acquire(client& through,
+                   std::string_view key,
+                   acquire_options options,
+                   std::unique_ptr<acquire_handler> handler) {
+    start_acquire(through, key, options, std::move(handler), nullptr);
+}
+
+void start_acquire(client& through,
+                   std::string_view key,
+                   acquire_options options,
+                   std::unique_ptr<acquire_handler> handler,
+                   const operation& call) {
+    start_acquire(
+        through, key, options, std::move(handler), detail::operation_access::state_of(call));
 }
 
 void start_release(lease&& held, std::unique_ptr<release_handler> handler) {
     auto handle = detail::lease_access::take(held);
     if (!handle) {
-        handler->complete({}, release_outcome::not_held);
+        handler.release()->complete_and_go({}, release_outcome::not_held);
         return;
     }
     auto& core = *handle->core;
     core.post([handle = std::move(handle), handler = std::move(handler)]() mutable {
         auto& behind = *handle->core;
         if (behind.closed()) {
-            handler->complete({}, release_outcome::not_held);
+            handler.release()->complete_and_go({}, release_outcome::not_held);
             return;
         }
         behind.mutex().release(
             handle->state,
-            [handle, handler = std::move(handler)](const recipes::release_reply& told) {
-                handler->complete(
+            [handle, handler = std::move(handler)](const recipes::release_reply& told) mutable {
+                handler.release()->complete_and_go(
                     told.error,
                     told.released ? release_outcome::released : release_outcome::not_held);
             });

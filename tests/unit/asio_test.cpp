@@ -25,8 +25,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -252,6 +254,67 @@ TEST(Asio, ManyThreadsRunTheContext) {
     EXPECT_EQ(turns + cancelled, 240);
     EXPECT_GE(turns, 160) << "those without a timer that fires";
     EXPECT_TRUE(through.acquire("k", waiting(10s)));
+}
+
+// Two completions come home together; the first handler waits for the second.
+TEST(Asio, AHandlerThatBlocksHoldsUpNoOther) {
+    asio::io_context io;
+    client through{"memory:"};
+    std::promise<void> second_ran;
+    auto to_wait_for = second_ran.get_future();
+    std::atomic<bool> waited{false};
+    std::atomic<int> calls{0};
+    const auto handler = [&](error_code, std::optional<lease>) {
+        if (calls++ == 0) {
+            waited = to_wait_for.wait_for(30s) == std::future_status::ready;
+        } else {
+            second_ran.set_value();
+        }
+    };
+    async_try_acquire(through, "a", {}, asio::bind_executor(io, handler));
+    async_try_acquire(through, "b", {}, asio::bind_executor(io, handler));
+    std::thread other{[&] { io.run(); }};
+    io.run();
+    other.join();
+    EXPECT_EQ(calls, 2);
+    EXPECT_TRUE(waited);
+}
+
+TEST(Asio, AHandlerThatThrowsTakesNoOtherWithIt) {
+    asio::io_context io;
+    client through{"memory:"};
+    int calls = 0;
+    for (int number = 0; number < 3; ++number) {
+        async_try_acquire(through,
+                          "k" + std::to_string(number),
+                          {},
+                          asio::bind_executor(io, [&](error_code, std::optional<lease>) {
+                              ++calls;
+                              throw std::runtime_error("the user's");
+                          }));
+    }
+    for (int number = 0; number < 3; ++number) {
+        EXPECT_THROW(io.run(), std::runtime_error);
+    }
+    EXPECT_EQ(io.run(), 0U);
+    EXPECT_EQ(calls, 3);
+}
+
+TEST(Asio, AContextThatGoesTakesWhatWaitsForItAlong) {
+    client through{"memory:"};
+    const auto alive = std::make_shared<int>(0);
+    {
+        asio::io_context io;
+        for (int number = 0; number < 3; ++number) {
+            async_try_acquire(
+                through,
+                "k" + std::to_string(number),
+                {},
+                asio::bind_executor(io, [alive](error_code, std::optional<lease>) { FAIL(); }));
+        }
+    }
+    EXPECT_EQ(alive.use_count(), 1);
+    EXPECT_TRUE(through.try_acquire("k0")) << "its lease went with it, and was given back";
 }
 
 TEST(Asio, CallsEndWhenTheClientGoes) {
