@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/client_core.hpp"
 
+#include "client/doorbell.hpp"
 #include "client/host_clock.hpp"
 #include "client/host_surroundings.hpp"
 #include "client/this_process.hpp"
@@ -12,26 +13,6 @@
 namespace dibs::detail {
 
 namespace {
-
-/// What a blocking caller waits on. Shared, since the one who rings may come later than the caller
-/// goes.
-class doorbell {
-  public:
-    void ring() {
-        rung_.store(1, std::memory_order_release);
-        rung_.notify_one();
-    }
-    [[nodiscard]] bool rung() const noexcept { return rung_.load(std::memory_order_acquire) != 0; }
-    void wait() noexcept {
-        while (!rung()) {
-            rung_.wait(0, std::memory_order_acquire);
-        }
-    }
-    void reset() noexcept { rung_.store(0, std::memory_order_relaxed); }
-
-  private:
-    std::atomic<int> rung_{0};
-};
 
 /// One per thread, reused, since most calls are short. Nested calls (a callback that calls the
 /// client) make their own.

@@ -3,6 +3,7 @@
 #include "client/complaint.hpp"
 #include "client/handed_over.hpp"
 #include "core/key.hpp"
+#include "core/recycling_allocator.hpp"
 
 #include <dibs/lease.hpp>
 
@@ -13,7 +14,9 @@ namespace dibs {
 namespace detail {
 
 lease lease_access::make(std::shared_ptr<client_core> core, recipes::lease_ptr state) {
-    return lease(std::make_shared<lease_handle>(lease_handle{std::move(core), std::move(state)}));
+    return lease(
+        std::allocate_shared<lease_handle>(core::recycling_allocator<lease_handle>{},
+                                           lease_handle{std::move(core), std::move(state)}));
 }
 
 const std::shared_ptr<lease_handle>& lease_access::handle(const lease& held) noexcept {

@@ -30,6 +30,33 @@ bool lease_state::held(instant now) noexcept {
     return false;
 }
 
+lease_state::~lease_state() {
+    delete lost_.load();
+}
+
+// Whoever comes second, this or the request, sees what the first has done: both are sequentially
+// consistent.
+std::stop_token lease_state::lost() const {
+    auto* source = lost_.load();
+    if (source == nullptr) {
+        auto made = std::make_unique<std::stop_source>();
+        if (lost_.compare_exchange_strong(source, made.get())) {
+            source = made.release();
+        }
+        if (lost_requested_) {
+            source->request_stop();
+        }
+    }
+    return source->get_token();
+}
+
+void lease_state::request_lost() noexcept {
+    lost_requested_ = true;
+    if (auto* const source = lost_.load()) {
+        source->request_stop();
+    }
+}
+
 std::error_code lease_state::lost_reason() const noexcept {
     auto status = status_.load(std::memory_order_acquire);
     status = status == status_released ? lost_before_.load(std::memory_order_acquire) : status;

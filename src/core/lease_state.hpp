@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -34,6 +35,8 @@ struct lease_terms {
     bool attached = true;
 };
 
+struct guarded_lease;  // what the watchdog knows of a lease
+
 class lease_state {
   public:
     lease_state(std::string key,
@@ -42,6 +45,10 @@ class lease_state {
                 lease_terms terms,
                 instant since,
                 instant deadline);
+
+    ~lease_state();
+    lease_state(const lease_state&) = delete;
+    lease_state& operator=(const lease_state&) = delete;
 
     [[nodiscard]] const std::string& key() const noexcept { return key_; }
     [[nodiscard]] fence_number fence() const noexcept { return fence_; }
@@ -59,7 +66,8 @@ class lease_state {
     [[nodiscard]] std::error_code lost_reason() const noexcept;
 
     [[nodiscard]] bool released() const noexcept { return status_.load() == status_released; }
-    [[nodiscard]] std::stop_token lost() const noexcept { return lost_.get_token(); }
+    /// Thread safety: any thread.
+    [[nodiscard]] std::stop_token lost() const;
 
     // --- on the executor alone -------------------------------------------------------------------
 
@@ -79,11 +87,12 @@ class lease_state {
     void released_too_late(errc reason) noexcept { lost_before_ = static_cast<int>(reason); }
 
     /// Requests `lost`. Runs users' callbacks: to be called through the notifier only.
-    void request_lost() noexcept { lost_.request_stop(); }
+    void request_lost() noexcept;
 
     holder_id holder;                          ///< changes by adoption and detaching
     lease_terms terms;                         ///< a manual renewal may change the ttl
     std::function<void(instant)> on_deadline;  ///< told when the deadline moves
+    std::shared_ptr<guarded_lease> guard;      ///< of the watchdog, while it guards this lease
 
   private:
     static constexpr int status_held = 0;
@@ -97,7 +106,10 @@ class lease_state {
     std::atomic<std::int64_t> deadline_;
     std::atomic<int> status_{status_held};
     std::atomic<int> lost_before_{0};  // what a release found
-    std::stop_source lost_;
+
+    // Made when somebody asks for a token: most leases are given back without anybody having asked.
+    mutable std::atomic<std::stop_source*> lost_{nullptr};
+    std::atomic<bool> lost_requested_{false};
 };
 
 }  // namespace dibs::core

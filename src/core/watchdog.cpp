@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/watchdog.hpp"
 
+#include "core/recycling_allocator.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -38,11 +40,13 @@ std::uint64_t mixed(std::uint64_t bits) noexcept {
 
 }  // namespace
 
-struct watchdog::guarded_lease : std::enable_shared_from_this<watchdog::guarded_lease> {
-    guarded_lease(lease_ptr held, watchdog& dog)
-        : lease(std::move(held)), alarm([this, &dog] { dog.wake(*this); }) {}
+struct guarded_lease : std::enable_shared_from_this<guarded_lease> {
+    guarded_lease(watchdog::lease_ptr held, task on_alarm)
+        : lease(std::move(held)), alarm(std::move(on_alarm)) {}
 
-    lease_ptr lease;
+    watchdog::lease_ptr lease;
+    guarded_lease* previous = nullptr;
+    guarded_lease* next = nullptr;
     timer alarm;
     instant renew_at = instant::max();
     instant last_sent{};
@@ -74,7 +78,29 @@ watchdog::watchdog(environment env, batcher& through, undo& doubts, listener tol
     std::memcpy(&seed_, bytes.data(), sizeof seed_);
 }
 
-watchdog::~watchdog() = default;
+watchdog::~watchdog() {
+    while (first_ != nullptr) {
+        const auto lease = first_->lease;
+        unlink(*first_);
+        lease->guard.reset();
+    }
+}
+
+void watchdog::link(guarded_lease& added) noexcept {
+    added.next = first_;
+    if (first_ != nullptr) {
+        first_->previous = &added;
+    }
+    first_ = &added;
+}
+
+void watchdog::unlink(guarded_lease& gone) noexcept {
+    (gone.previous != nullptr ? gone.previous->next : first_) = gone.next;
+    if (gone.next != nullptr) {
+        gone.next->previous = gone.previous;
+    }
+    gone.previous = gone.next = nullptr;
+}
 
 // Drawn from the moment of sending, so that leases renewed in one batch stay together, while
 // processes drift apart.
@@ -85,23 +111,27 @@ nanoseconds watchdog::jittered(nanoseconds every, instant sent) const noexcept {
 }
 
 void watchdog::guard(const lease_ptr& lease, instant sent) {
-    auto added = std::make_shared<guarded_lease>(lease, *this);
+    auto added = std::allocate_shared<guarded_lease>(
+        recycling_allocator<guarded_lease>{}, lease, [this, held = lease.get()] {
+            wake(*held->guard);
+        });
     added->last_sent = sent;
     lease->shorten(end_of_hold(*lease));
     if (lease->terms.renew_every > nanoseconds::zero()) {
         added->renew_at = sent + jittered(lease->terms.renew_every, sent);
     }
-    leases_.emplace(lease.get(), added);
+    lease->guard = added;
+    link(*added);
     schedule(*added, env_.time.now());
 }
 
 bool watchdog::forget(const lease_state& lease) {
-    const auto at = leases_.find(&lease);
-    if (at == leases_.end()) {
+    const auto which = lease.guard;
+    if (!which) {
         return false;
     }
-    const auto which = at->second;
-    leases_.erase(at);
+    unlink(*which);
+    which->lease->guard.reset();
     env_.time.disarm(which->alarm);
     batcher_.cancel(which->ticket);
     if (which->current && which->current->done) {
@@ -114,14 +144,12 @@ bool watchdog::forget(const lease_state& lease) {
 }
 
 bool watchdog::in_doubt(const lease_state& lease) const {
-    const auto at = leases_.find(&lease);
-    return at != leases_.end() && (at->second->on_its_way || at->second->unanswered > 0);
+    return lease.guard && (lease.guard->on_its_way || lease.guard->unanswered > 0);
 }
 
 std::vector<watchdog::lease_ptr> watchdog::guarded() const {
     std::vector<lease_ptr> all;
-    all.reserve(leases_.size());
-    for (const auto& [address, which] : leases_) {
+    for (auto* which = first_; which != nullptr; which = which->next) {
         all.push_back(which->lease);
     }
     return all;
@@ -203,7 +231,7 @@ void watchdog::send(guarded_lease& which, instant now) {
                         [this, number, ttl, asked_as = lease.holder, weak = which.weak_from_this()](
                             const reply& heard) {
                             const auto still = weak.lock();
-                            if (!still || !leases_.contains(still->lease.get())) {
+                            if (!still || still->lease->guard != still) {
                                 return;
                             }
                             still->unanswered -= heard.final ? 1 : 0;
@@ -278,7 +306,7 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
     if (auto wish = std::exchange(which->current, std::nullopt); wish && wish->done) {
         wish->done({.given = given, .sent = heard.sent});
     }
-    if (!leases_.contains(which->lease.get())) {
+    if (which->lease->guard != which) {
         return;
     }
     if (!which->wishes.empty()) {
@@ -308,12 +336,11 @@ bool watchdog::renewed(guarded_lease& which, const reply& heard) {
 }
 
 void watchdog::renew_now(const lease_ptr& lease, nanoseconds ttl, batcher::completion done) {
-    const auto at = leases_.find(lease.get());
-    if (at == leases_.end()) {
+    if (!lease->guard) {
         done({.given = refused(errc::not_held, "the lease is not held")});
         return;
     }
-    auto& which = *at->second;
+    auto& which = *lease->guard;
     which.wishes.push_back({ttl, std::nullopt, std::move(done)});
     if (!which.on_its_way) {
         const auto now = env_.time.now();
@@ -323,12 +350,11 @@ void watchdog::renew_now(const lease_ptr& lease, nanoseconds ttl, batcher::compl
 }
 
 void watchdog::change(const lease_ptr& lease, renew::change into, batcher::completion done) {
-    const auto at = leases_.find(lease.get());
-    if (at == leases_.end()) {
+    if (!lease->guard) {
         done({.given = refused(errc::not_held, "the lease is not held")});
         return;
     }
-    auto& which = *at->second;
+    auto& which = *lease->guard;
     which.wishes.push_back({lease->terms.ttl, into, std::move(done)});
     if (!which.on_its_way) {
         const auto now = env_.time.now();
@@ -338,11 +364,10 @@ void watchdog::change(const lease_ptr& lease, renew::change into, batcher::compl
 }
 
 void watchdog::lose(const lease_ptr& lease, errc reason) {
-    const auto at = leases_.find(lease.get());
-    if (at == leases_.end()) {
+    const auto which = lease->guard;
+    if (!which) {
         return;
     }
-    const auto which = at->second;
     lease->lose(reason);
     ++counters_.lost;
     if (listener_.lost) {

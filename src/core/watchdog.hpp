@@ -17,7 +17,6 @@
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace dibs::core {
@@ -69,9 +68,10 @@ class watchdog {
     [[nodiscard]] const watchdog_counters& counters() const noexcept { return counters_; }
 
   private:
-    struct guarded_lease;
     using guarded_ptr = std::shared_ptr<guarded_lease>;
 
+    void link(guarded_lease& added) noexcept;
+    void unlink(guarded_lease& gone) noexcept;
     void wake(guarded_lease& which);
     void schedule(guarded_lease& which, instant now);
     void send(guarded_lease& which, instant now);
@@ -89,7 +89,7 @@ class watchdog {
     batcher& batcher_;
     undo& undo_;
     listener listener_;
-    std::unordered_map<const lease_state*, guarded_ptr> leases_;
+    guarded_lease* first_ = nullptr;  ///< of all that are guarded, the latest first
     watchdog_counters counters_;
     std::uint64_t seed_ = 0;
 };

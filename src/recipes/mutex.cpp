@@ -66,7 +66,7 @@ class mutex::call {
     bool in_line = false;
     bool watched = false;  ///< the latest try was sent while a watch held
     bool finished = false;
-    std::list<call_ptr>::iterator listed;  ///< in mutex::calls_, until finished
+    call_list::iterator listed;  ///< in mutex::calls_, until finished
     unsigned failures =
         0;               ///< tries without a good answer, since the store last said who has the key
     mutex_outcome last;  ///< what stood in the way; in the end, how the call ended
@@ -97,6 +97,12 @@ struct mutex::place {
     bool woken = false;  ///< since the latest try was sent
 };
 
+struct mutex::giving {
+    place_ptr where;
+    lease_ptr lease;  ///< empty once it was answered
+    release_completion done;
+};
+
 mutex::mutex(core::environment env,
              store::store& through,
              core::batcher& batches,
@@ -120,7 +126,7 @@ nanoseconds mutex::spread(nanoseconds pause) {
 mutex::place_ptr mutex::place_of(const std::string& key) {
     auto& found = places_[key];
     if (!found) {
-        found = std::make_shared<place>(key, *this);
+        found = std::allocate_shared<place>(core::recycling_allocator<place>{}, key, *this);
         found->me = found;
     }
     return found;
@@ -143,7 +149,11 @@ void mutex::forget_if_idle(const place_ptr& where) {
 // --- acquire -------------------------------------------------------------------------------------
 
 mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion done) {
-    auto made = std::make_shared<call>(*this, std::move(key), std::move(terms), std::move(done));
+    auto made = std::allocate_shared<call>(core::recycling_allocator<call>{},
+                                           *this,
+                                           std::move(key),
+                                           std::move(terms),
+                                           std::move(done));
     made->me = made;
     if (closed_) {
         env_.exec.post([this, made] { cancel(made, errc::closed); });
@@ -280,8 +290,14 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
         retry_in(which, retry_first);
         return;
     }
-    auto lease = std::make_shared<core::lease_state>(
-        which->key, which->holder, heard.given.fences.first, which->terms.lease, now, deadline);
+    auto lease =
+        std::allocate_shared<core::lease_state>(core::recycling_allocator<core::lease_state>{},
+                                                which->key,
+                                                which->holder,
+                                                heard.given.fences.first,
+                                                which->terms.lease,
+                                                now,
+                                                deadline);
     auto& where = *which->where;
     where.current = lease;
     where.block = heard.given.fences;
@@ -624,41 +640,47 @@ void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_co
     const auto deadline = lease->deadline();
     const auto sent_at = env_.time.now();
     const auto patience = std::max<nanoseconds>(lease->terms.ttl / 6, milliseconds{50});
-    batcher_.submit(std::move(asked),
-                    patience,
-                    std::max(deadline, sent_at + patience),
-                    [this,
-                     where,
-                     lease,
-                     done = std::make_shared<release_completion>(std::move(done)),
-                     first = true](const reply& heard) mutable {
-                        if (!std::exchange(first, false)) {
-                            return;  // the answer that was given up; the undo has taken over
-                        }
-                        --where->giving_back;
-                        const auto& given = heard.given;
-                        release_reply told;
-                        if (given.took == effect::yes) {
-                            told.released = given.what == verdict::released;
-                            if (!told.released) {
-                                lease->released_too_late(core::reason_of(given.lost));
-                            }
-                            if (given.waiters) {
-                                where->aside_until = env_.time.now() + stand_aside;
-                            }
-                        } else {
-                            told.error = given.error;
-                            told.detail = given.detail;
-                            undo_.settle({.key = lease->key(),
-                                          .holder = lease->holder,
-                                          .ttl = lease->terms.ttl,
-                                          .last_sent = heard.sent,
-                                          .not_after = std::nullopt,
-                                          .answered = true});
-                        }
-                        (*done)(std::move(told));
-                        advance(where);
-                    });
+    auto under_way = std::allocate_shared<giving>(core::recycling_allocator<giving>{});
+    under_way->where = where;
+    under_way->lease = lease;
+    under_way->done = std::move(done);
+    batcher_.submit(
+        std::move(asked),
+        patience,
+        std::max(deadline, sent_at + patience),
+        [this, which = std::move(under_way)](const reply& heard) { given_back(*which, heard); });
+}
+
+void mutex::given_back(giving& which, const reply& heard) {
+    if (!which.lease) {
+        return;  // the answer that was given up; the undo has taken over
+    }
+    const auto where = which.where;
+    const auto lease = std::move(which.lease);
+    auto done = std::move(which.done);
+    --where->giving_back;
+    const auto& given = heard.given;
+    release_reply told;
+    if (given.took == effect::yes) {
+        told.released = given.what == verdict::released;
+        if (!told.released) {
+            lease->released_too_late(core::reason_of(given.lost));
+        }
+        if (given.waiters) {
+            where->aside_until = env_.time.now() + stand_aside;
+        }
+    } else {
+        told.error = given.error;
+        told.detail = given.detail;
+        undo_.settle({.key = lease->key(),
+                      .holder = lease->holder,
+                      .ttl = lease->terms.ttl,
+                      .last_sent = heard.sent,
+                      .not_after = std::nullopt,
+                      .answered = true});
+    }
+    done(std::move(told));
+    advance(where);
 }
 
 // --- release with a result -----------------------------------------------------------------------

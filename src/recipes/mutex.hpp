@@ -13,6 +13,7 @@
 #include "core/environment.hpp"
 #include "core/hand_on.hpp"
 #include "core/lease_state.hpp"
+#include "core/recycling_allocator.hpp"
 #include "core/undo.hpp"
 #include "core/watchdog.hpp"
 #include "store/store.hpp"
@@ -71,6 +72,7 @@ class mutex {
   public:
     class call;
     using call_ptr = std::shared_ptr<call>;
+    using call_list = std::list<call_ptr, core::recycling_allocator<call_ptr>>;
     using completion = core::unique_function<void(mutex_outcome)>;
     using release_completion = core::unique_function<void(release_reply)>;
 
@@ -115,6 +117,7 @@ class mutex {
     [[nodiscard]] std::size_t known_keys() const noexcept { return places_.size(); }
 
   private:
+    struct giving;    // a release without a result, under way
     struct farewell;  // a release with a result, under way
     struct place;     // what this process knows of one key
     using place_ptr = std::shared_ptr<place>;
@@ -143,6 +146,7 @@ class mutex {
     void woken(const place_ptr& where);
     bool hand_on(const place_ptr& where, const lease_ptr& lease);
     void give_back(const place_ptr& where, const lease_ptr& lease, release_completion done);
+    void given_back(giving& which, const core::reply& heard);
     void send_farewell(const std::shared_ptr<farewell>& which);
     void farewell_answered(const std::shared_ptr<farewell>& which, const core::reply& heard);
     void learn_clock(const core::reply& heard);
@@ -154,8 +158,14 @@ class mutex {
     core::batcher& batcher_;
     core::watchdog& watchdog_;
     core::undo& undo_;
-    std::unordered_map<std::string, place_ptr> places_;
-    std::list<call_ptr> calls_;  ///< under way; nobody else need keep them
+    using known_place = std::pair<const std::string, place_ptr>;
+    std::unordered_map<std::string,
+                       place_ptr,
+                       std::hash<std::string>,
+                       std::equal_to<>,
+                       core::recycling_allocator<known_place>>
+        places_;
+    call_list calls_;  ///< under way; nobody else need keep them
     std::list<std::shared_ptr<farewell>> farewells_;
     mutex_counters counters_;
     std::uint64_t random_ = 0;

@@ -105,6 +105,27 @@ TEST(LeaseState, LostIsRequestedOnDemandAlone) {
     EXPECT_TRUE(lease.lost().stop_requested());
 }
 
+TEST(LeaseState, LostIsHeardByWhoeverAsksBeforeAfterOrMeanwhile) {
+    for (int round = 0; round < 300; ++round) {
+        auto lease = lease_until(granted_at + 10s);
+        std::stop_token early;
+        if (round % 2 == 0) {
+            early = lease.lost();
+        }
+        std::stop_token one;
+        std::stop_token two;
+        std::thread asks{[&] { one = lease.lost(); }};
+        std::thread asks_too{[&] { two = lease.lost(); }};
+        lease.request_lost();
+        asks.join();
+        asks_too.join();
+        EXPECT_TRUE(one.stop_requested());
+        EXPECT_TRUE(two.stop_requested());
+        EXPECT_TRUE(lease.lost().stop_requested());
+        EXPECT_EQ(early.stop_requested(), round % 2 == 0);
+    }
+}
+
 // Readers whose clock has passed the deadline race with a renewal. Whatever the outcome, each
 // reader's answers go from true to false once at most, and a reader that starts after another has
 // seen "lost" sees it too.
