@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/serial_executor.hpp"
 
+#include "client/patient_lock.hpp"
+
 #include <limits>
 #include <utility>
 
@@ -14,19 +16,33 @@ thread_local bool inside_a_task = false;
 }  // namespace
 
 void serial_executor::post(core::task work) {
-    bool pass_on = false;
-    {
-        const std::lock_guard lock(mutex_);
-        queue_.push_back(std::move(work));
-        if (running_) {
-            return;
-        }
-        running_ = true;
-        // The task of another executor may hold what ours need: clients of one memory store wake
-        // each other.
-        pass_on = inside_a_task && passes_on_;
-        handed_over_ = pass_on;
+    auto held = patient_lock(mutex_);
+    queue_.push_back(std::move(work));
+    if (!running_) {
+        begin(std::move(held));
     }
+}
+
+void serial_executor::leave(core::task work) {
+    const auto held = patient_lock(mutex_);
+    queue_.push_back(std::move(work));
+}
+
+void serial_executor::run_left() {
+    auto held = patient_lock(mutex_);
+    if (!running_ && !queue_.empty()) {
+        begin(std::move(held));
+    }
+}
+
+// Requires: nobody runs.
+void serial_executor::begin(std::unique_lock<std::mutex> held) {
+    running_ = true;
+    // The task of another executor may hold what ours need: clients of one memory store wake each
+    // other.
+    const bool pass_on = inside_a_task && passes_on_;
+    handed_over_ = pass_on;
+    held.unlock();
     if (pass_on) {
         hand_over_();
     } else {
@@ -36,7 +52,7 @@ void serial_executor::post(core::task work) {
 
 void serial_executor::run_handed_over() {
     {
-        const std::lock_guard lock(mutex_);
+        const auto lock = patient_lock(mutex_);
         if (!std::exchange(handed_over_, false)) {
             return;
         }
@@ -45,7 +61,7 @@ void serial_executor::run_handed_over() {
 }
 
 void serial_executor::keep_everything() {
-    const std::lock_guard lock(mutex_);
+    const auto lock = patient_lock(mutex_);
     passes_on_ = false;
 }
 
@@ -56,7 +72,7 @@ void serial_executor::run(std::size_t at_most) {
     std::size_t ran = 0;
     for (;;) {
         {
-            const std::lock_guard lock(mutex_);
+            const auto lock = patient_lock(mutex_);
             const bool pass_on = ran >= at_most && passes_on_;
             if (queue_.empty() || pass_on) {
                 inside_a_task = nested;

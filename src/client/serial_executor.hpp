@@ -22,6 +22,8 @@ class serial_executor final : public core::executor {
 
     /// The executor must live until the call returns, also when a task lets go of what owns it.
     void post(core::task work) override;
+    void leave(core::task work) override;
+    void run_left() override;
 
     /// Runs what a busy caller has passed on; does nothing when nobody has.
     void run_handed_over();
@@ -36,6 +38,7 @@ class serial_executor final : public core::executor {
     }
 
   private:
+    void begin(std::unique_lock<std::mutex> held);
     void run(std::size_t at_most);
 
     std::mutex mutex_;

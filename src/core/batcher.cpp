@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/batcher.hpp"
 
+#include "core/recycling_allocator.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +12,13 @@ namespace {
 
 /// However long a lease lasts, its operations hold up those of others for no longer than this.
 constexpr nanoseconds patience_max = std::chrono::seconds{5};
+
+/// Of one lane. More would only grow the store's own queue.
+constexpr unsigned flights_max = 4;
+
+/// A batch leaves beside others when it holds this many. Smaller ones cost the store more in steps
+/// than they save in waiting.
+constexpr std::size_t worth_a_flight = 24;
 
 }  // namespace
 
@@ -36,6 +45,7 @@ struct batcher::flight : std::enable_shared_from_this<batcher::flight> {
               }
           }) {}
     lane_state& on;
+    bool under_way = false;
     std::vector<std::shared_ptr<pending>> entries;
     instant sent{};
     timer patience;
@@ -55,7 +65,8 @@ batcher::lane_state& batcher::lane_of(const verb& what) noexcept {
 }
 
 batcher::ticket batcher::submit(verb what, nanoseconds patience, instant give_up, completion done) {
-    auto entry = std::make_shared<pending>(
+    auto entry = std::allocate_shared<pending>(
+        recycling_allocator<pending>{},
         pending{std::move(what), std::min(patience, patience_max), give_up, std::move(done)});
     auto& which = lane_of(entry->what);
     if (closed_) {
@@ -66,7 +77,7 @@ batcher::ticket batcher::submit(verb what, nanoseconds patience, instant give_up
     const bool ahead =
         std::holds_alternative<release>(entry->what) || std::holds_alternative<renew>(entry->what);
     (ahead ? which.first : which.second).push_back(entry);
-    if (!which.under_way) {
+    if (which.may_leave()) {
         post_flush(which);
     }
     return ticket{entry};
@@ -79,6 +90,11 @@ bool batcher::cancel(const ticket& which) noexcept {
     }
     entry->at = pending::stage::cancelled;
     return true;
+}
+
+bool batcher::lane_state::may_leave() const noexcept {
+    const auto waiting = first.size() + second.size();
+    return under_way == 0 ? waiting > 0 : under_way < flights_max && waiting >= worth_a_flight;
 }
 
 // The flush comes as a task of its own, so that what is asked for in the same turn shares the
@@ -117,15 +133,19 @@ void batcher::take(std::deque<std::shared_ptr<pending>>& from,
 }
 
 std::shared_ptr<batcher::flight> batcher::empty_flight(lane_state& which) {
-    // Unless the store or a timer still looks at it.
-    if (which.spare && which.spare.use_count() == 1) {
-        return std::move(which.spare);
+    if (!which.spares.empty()) {
+        auto spare = std::move(which.spares.back());
+        which.spares.pop_back();
+        // Unless the store or a timer still looks at it.
+        if (spare.use_count() == 1) {
+            return spare;
+        }
     }
     return std::make_shared<flight>(which, *this, alive_);
 }
 
 void batcher::flush(lane_state& which) {
-    if (which.under_way || closed_) {
+    if (!which.may_leave() || closed_) {
         return;
     }
     const auto now = env_.time.now();
@@ -133,7 +153,7 @@ void batcher::flush(lane_state& which) {
     take(which.first, batch->entries, now);
     take(which.second, batch->entries, now);
     if (batch->entries.empty()) {
-        which.spare = std::move(batch);
+        which.spares.push_back(std::move(batch));
         return;
     }
     batch->sent = now;
@@ -147,7 +167,8 @@ void batcher::flush(lane_state& which) {
         going.push_back({std::move(one->what), until});
     }
     in_flight_ += going.size();
-    which.under_way = batch;
+    batch->under_way = true;
+    ++which.under_way;
     // The store refuses an entry at its deadline by itself; its definite answer shall win over our
     // doubt.
     env_.time.arm(batch->patience, earliest + milliseconds{5});
@@ -175,7 +196,9 @@ void batcher::answered(const std::shared_ptr<flight>& batch, answers given) {
     }
     if (!alive.expired()) {
         batch->entries.clear();
-        batch->on.spare = batch;
+        if (batch->on.spares.size() < flights_max) {
+            batch->on.spares.push_back(batch);
+        }
     }
 }
 
@@ -208,9 +231,9 @@ void batcher::out_of_patience(const std::shared_ptr<flight>& batch) {
 
 void batcher::free_lane(const std::shared_ptr<flight>& batch) {
     auto& lane = batch->on;
-    if (lane.under_way == batch) {
-        lane.under_way.reset();
-        if (!lane.first.empty() || !lane.second.empty()) {
+    if (std::exchange(batch->under_way, false)) {
+        --lane.under_way;
+        if (lane.may_leave()) {
             post_flush(lane);
         }
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Turns what many callers want at a moment into few steps of the store. While a batch is under way,
-// what comes in is collected; then that goes out as one. A lone caller's batch holds one entry and
-// leaves at once.
+// what comes in is collected; it goes out as one when that batch is answered, or earlier when it
+// has become worth a step of its own, so that the store need not wait for the callers either. A
+// lone caller's batch holds one entry and leaves at once.
 //
 // Thread safety: none; it lives on the executor.
 
@@ -69,9 +70,11 @@ class batcher {
         const lane name;
         std::deque<std::shared_ptr<pending>> first;   ///< releases, renewals
         std::deque<std::shared_ptr<pending>> second;  ///< acquires and the rest
-        std::shared_ptr<flight> under_way;  ///< holds up the lane until answered or out of patience
-        std::shared_ptr<flight> spare;      ///< answered, for the next batch
+        unsigned under_way = 0;  ///< flights that are neither answered nor out of patience
+        std::vector<std::shared_ptr<flight>> spares;  ///< answered, for the next batches
         bool flush_posted = false;
+
+        [[nodiscard]] bool may_leave() const noexcept;
     };
 
     lane_state& lane_of(const verb& what) noexcept;

@@ -25,6 +25,14 @@ class executor {
     /// that is not may find that its thread ran this and other tasks, so it must not hold a lock
     /// that a task takes. Thread safety: may be called from any thread.
     virtual void post(task work) = 0;
+
+    /// As post, but never runs anything in the caller's thread: for one that has other work to do
+    /// first. Whoever posts next, or the caller's own run_left(), runs it. Every call of `leave`
+    /// must be followed by one of `run_left`. Thread safety: any thread.
+    virtual void leave(task work) { post(std::move(work)); }
+
+    /// Runs what was left and nobody has run since. Thread safety: any thread.
+    virtual void run_left() {}
 };
 
 class time_source;

@@ -105,6 +105,47 @@ TEST_F(Batcher, WhatComesWhileABatchIsUnderWaySharesTheNext) {
     EXPECT_EQ(told[4]->last().what, verdict::not_ready) << "each entry gets its own answer";
 }
 
+TEST_F(Batcher, WhatIsWorthAStepOfItsOwnLeavesBesideAnother) {
+    submit(acquire_number(0));
+    world.run_ready();
+    for (unsigned number = 1; number < 24; ++number) {
+        submit(acquire_number(number));
+    }
+    world.run_ready();
+    EXPECT_EQ(target.batches.size(), 1U) << "23 wait for the answer";
+    submit(acquire_number(24));
+    world.run_ready();
+    ASSERT_EQ(target.batches.size(), 2U);
+    EXPECT_EQ(target.batches[1].entries.size(), 24U);
+    const auto alone = submit(acquire_number(25));
+    world.run_ready();
+    EXPECT_EQ(target.batches.size(), 2U);
+    target.batches[0].answer_all(answer_of(verdict::granted));
+    world.run_ready();
+    EXPECT_EQ(target.batches.size(), 2U) << "the other batch is still under way";
+    target.batches[1].answer_all(answer_of(verdict::granted));
+    world.run_ready();
+    ASSERT_EQ(target.batches.size(), 3U);
+    target.batches[2].answer_all(answer_of(verdict::held));
+    EXPECT_EQ(alone->last().what, verdict::held);
+    EXPECT_TRUE(batches.idle());
+}
+
+TEST_F(Batcher, NoMoreThanFourBatchesOfALaneAreUnderWay) {
+    for (unsigned batch = 0; batch < 6; ++batch) {
+        for (unsigned number = 0; number < 30; ++number) {
+            submit(acquire_number(100 * batch + number));
+        }
+        world.run_ready();
+    }
+    ASSERT_EQ(target.batches.size(), 4U);
+    EXPECT_EQ(batches.in_flight(), 120U);
+    target.batches[2].answer_all(answer_of(verdict::granted));
+    world.run_ready();
+    ASSERT_EQ(target.batches.size(), 5U);
+    EXPECT_EQ(target.batches[4].entries.size(), 60U) << "all that waited meanwhile";
+}
+
 TEST_F(Batcher, ReleasesGoBeforeAcquires) {
     submit(acquire_number(1));
     world.run_ready();

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -143,6 +144,37 @@ TEST(SerialExecutor, ATaskOfAnotherExecutorPassesItsOwnOn) {
     EXPECT_TRUE(handed_over);
     other.run_handed_over();
     EXPECT_TRUE(ran);
+}
+
+TEST(SerialExecutor, WhatIsLeftRunsWhenAskedFor) {
+    serial_executor exec{[] {}};
+    std::string order;
+    exec.leave([&] { order += 'a'; });
+    exec.leave([&] { order += 'b'; });
+    EXPECT_EQ(order, "") << "the caller has other work to do";
+    exec.run_left();
+    EXPECT_EQ(order, "ab");
+    exec.run_left();
+    EXPECT_EQ(order, "ab");
+}
+
+TEST(SerialExecutor, WhoeverPostsNextRunsWhatIsLeftFirst) {
+    serial_executor exec{[] {}};
+    std::string order;
+    exec.leave([&] { order += 'a'; });
+    exec.post([&] { order += 'b'; });
+    EXPECT_EQ(order, "ab");
+}
+
+TEST(SerialExecutor, ABusyOneRunsWhatIsLeftByItself) {
+    serial_executor exec{[] {}};
+    std::string order;
+    exec.post([&] {
+        exec.leave([&] { order += 'b'; });
+        exec.run_left();
+        order += 'a';
+    });
+    EXPECT_EQ(order, "ab") << "never inside another task";
 }
 
 TEST(SerialExecutor, KeepsEverythingOnceNobodyTakesOver) {

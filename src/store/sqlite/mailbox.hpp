@@ -19,19 +19,24 @@ class mailbox : public std::enable_shared_from_this<mailbox> {
   public:
     explicit mailbox(core::executor& exec) : exec_(exec) {}
 
-    /// Any thread. The executor may run them at once, on this thread: hold nothing.
-    void send(std::vector<core::task> letters) {
+    /// Any thread. The executor may run them at once, on this thread: hold nothing. Not when the
+    /// sender is `busy`: then others may, or a later call that is not.
+    void send(std::vector<core::task> letters, bool busy = false) {
+        bool call = false;
         {
             const std::lock_guard guard{lock_};
-            if (closed_ || letters.empty()) {
+            if (closed_) {
                 return;
             }
             std::move(letters.begin(), letters.end(), std::back_inserter(letters_));
-            if (std::exchange(called_, true)) {
-                return;
-            }
+            call = !letters.empty() && !std::exchange(called_, true);
         }
-        exec_.post([self = shared_from_this()] { self->deliver(); });
+        if (call) {
+            auto deliver_all = [self = shared_from_this()] { self->deliver(); };
+            busy ? exec_.leave(std::move(deliver_all)) : exec_.post(std::move(deliver_all));
+        } else if (!busy) {
+            exec_.run_left();
+        }
     }
     void send(core::task letter) {
         std::vector<core::task> one;

@@ -81,7 +81,9 @@ class sqlite_store final : public store {
                 [this](sqlite::aftermath& after, std::vector<core::task>& letters) {
                     finish(after, letters);
                 },
-                [box = box_](std::vector<core::task> letters) { box->send(std::move(letters)); }});
+                [box = box_](std::vector<core::task> letters, bool busy) {
+                    box->send(std::move(letters), busy);
+                }});
         worker_->start();
         return {};
     }

@@ -126,11 +126,14 @@ void worker::run_now(std::unique_lock<std::mutex>& held) {
     held.lock();
     running_ = false;
     const bool others_care = !queue_.empty() || stopping_;
+    // This thread goes on with what waits, if it is the worker's own, and tells the rest later.
+    const bool busy =
+        !queue_.empty() && !stopping_ && thread_.get_id() == std::this_thread::get_id();
     held.unlock();
     if (others_care) {
         changed_.notify_all();
     }
-    outside_.tell(std::move(letters));
+    outside_.tell(std::move(letters), busy);
 }
 
 void worker::work() {
@@ -238,7 +241,7 @@ void worker::stop() {
     } else if (thread_.joinable()) {
         thread_.join();
     }
-    outside_.tell(std::move(letters));
+    outside_.tell(std::move(letters), false);
 }
 
 std::vector<core::task> worker::refuse_rest() {

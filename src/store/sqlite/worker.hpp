@@ -47,8 +47,8 @@ class worker : public std::enable_shared_from_this<worker> {
         /// Before anybody is told; adds what is to be told besides.
         std::function<void(aftermath&, std::vector<core::task>&)> after_commit;
         /// Brings completions to their callers. These may run at once, on this thread, and stop the
-        /// worker.
-        std::function<void(std::vector<core::task>)> tell;
+        /// worker; not when it is `busy`, and will then bring more.
+        std::function<void(std::vector<core::task>, bool busy)> tell;
     };
 
     worker(database& file, hooks outside) : file_(file), outside_(std::move(outside)) {}
