@@ -27,7 +27,8 @@ class failover final : public recurring_fault {
 
     void take_over() {
         if (const auto fallen = scene_.store().fail_over()) {
-            note_fault(scene_, "failover", *fallen);
+            note_lasting(
+                scene_, "failover", core::milliseconds{500} + time_to_come_back, {}, *fallen);
             scene_.cut_all();
         }
     }

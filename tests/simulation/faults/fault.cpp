@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/faults/fault.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace dibs::simulation {
@@ -31,6 +32,31 @@ void lasting::over() {
     if (const auto id = std::exchange(id_, 0); id != 0) {
         scene_.history.event("fault", "end").text("name", name_).number("id", id);
     }
+}
+
+core::nanoseconds note_lasting(scene& on,
+                               std::string_view name,
+                               core::nanoseconds length,
+                               std::string_view about,
+                               std::string_view excuses) {
+    tell_laws(on, excuses);
+    const auto id = on.history.new_id();
+    {
+        auto told = on.history.event("fault", "begin");
+        told.text("name", name).number("id", id);
+        if (!about.empty()) {
+            told.text("note", about);
+        }
+        if (!excuses.empty()) {
+            told.raw("excuses", "[" + std::string{excuses} + "]");
+        }
+    }
+    const auto left = std::max(on.drawn.faults_for - on.world.now(), core::nanoseconds{0});
+    length = std::min(length, left);
+    on.world.in(length, [&on, name = std::string{name}, id] {
+        on.history.event("fault", "end").text("name", name).number("id", id);
+    });
+    return length;
 }
 
 void note_fault(scene& on, std::string_view name, std::string_view excuses, std::string_view proc) {

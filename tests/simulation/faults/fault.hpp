@@ -43,6 +43,9 @@ struct fault_kind {
     return !store.one_host;
 }
 
+/// Within this a client has connections again, once the store can be reached.
+inline constexpr core::nanoseconds time_to_come_back = core::milliseconds{450};
+
 /// Strikes again and again, with pauses of `least` to `most` between.
 class recurring_fault : public fault {
   public:
@@ -73,7 +76,15 @@ class recurring_fault : public fault {
     const core::nanoseconds most_;
 };
 
-/// Writes a fault that lasts into the history.
+/// Writes into the history that a fault lasts from now for `length`, and returns for how long it may:
+/// until the first phase ends.
+core::nanoseconds note_lasting(scene& on,
+                               std::string_view name,
+                               core::nanoseconds length,
+                               std::string_view about = {},
+                               std::string_view excuses = {});
+
+/// Writes a fault that lasts, until it is told to be over, into the history.
 class lasting {
   public:
     lasting(scene& on, std::string_view name, std::string_view proc = {});

@@ -24,7 +24,7 @@ class partition final : public recurring_fault {
     void strike() override {
         auto& one = some_seat();
         if (one.now && random_.chance(250)) {
-            note_fault(scene_, "cut", {}, one.now->name());
+            note_lasting(scene_, "cut", time_to_come_back, one.now->name());
             one.now->cut_connections();
             return;
         }

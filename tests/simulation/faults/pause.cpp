@@ -27,8 +27,10 @@ class pause final : public recurring_fault {
             if (left-- > 0) {
                 return;
             }
-            note_fault(scene_, "pause", {}, runner.name());
-            runner.pause_until(scene_.world.now() + length);
+            if (!scene_.healed()) {
+                const auto at_most = note_lasting(scene_, "pause", length, runner.name());
+                runner.pause_until(scene_.world.now() + at_most);
+            }
             runner.before_each_task = {};
         };
     }

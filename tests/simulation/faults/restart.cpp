@@ -3,6 +3,8 @@
 
 #include "simulation/faults/fault.hpp"
 
+#include <algorithm>
+
 namespace dibs::simulation {
 
 namespace {
@@ -15,7 +17,9 @@ class restart final : public recurring_fault {
 
   private:
     void strike() override {
-        const auto down_for = random_.skewed(core::milliseconds{1}, 2 * scene_.drawn.ttl);
+        const auto left = scene_.drawn.faults_for - scene_.world.now();
+        const auto down_for =
+            std::min(random_.skewed(core::milliseconds{1}, 2 * scene_.drawn.ttl), left);
         auto& store = scene_.store();
         if (scene_.drawn.store->one_host) {
             // The store's machine is everybody's.
@@ -25,7 +29,11 @@ class restart final : public recurring_fault {
         }
         const auto fallen = by_power_loss_ ? store.lose_power(down_for) : store.restart(down_for);
         if (fallen) {
-            note_fault(scene_, by_power_loss_ ? "power loss" : "restart", *fallen);
+            note_lasting(scene_,
+                         by_power_loss_ ? "power loss" : "restart",
+                         down_for + time_to_come_back,
+                         {},
+                         *fallen);
             scene_.cut_all();
         }
     }

@@ -16,8 +16,8 @@ class suspend final : public recurring_fault {
   private:
     void strike() override {
         auto& machine = *some_seat().on;
-        const auto length = random_.skewed(core::milliseconds{20}, 4 * scene_.drawn.ttl);
-        note_fault(scene_, "suspend", {}, machine.name());
+        const auto drawn = random_.skewed(core::milliseconds{20}, 4 * scene_.drawn.ttl);
+        const auto length = note_lasting(scene_, "suspend", drawn, machine.name());
         machine.sleep(length);
         for (auto& one : scene_.seats()) {
             if (one.on == &machine && one.now && one.now->alive()) {

@@ -12,8 +12,12 @@ namespace dibs::simulation {
 
 namespace {
 
-/// From a wake-up to the next try: those who gave a key back stand aside for some milliseconds.
-constexpr core::nanoseconds wake_bound = core::milliseconds{100};
+/// From a wake-up to the next try: those who gave a key back stand aside for some milliseconds. After
+/// a fault the answer to a try may still be waited for, and after a failed one there is a pause.
+core::nanoseconds wake_bound(const plan& drawn) {
+    return drawn.faults.empty() ? core::nanoseconds{core::milliseconds{100}}
+                                : drawn.ttl / 6 + core::milliseconds{1700};
+}
 
 /// The timer behind a wait is two seconds, half as much more when it is spread.
 constexpr core::nanoseconds poll_bound = core::milliseconds{3500};
@@ -26,7 +30,12 @@ core::nanoseconds progress_bound(const plan& drawn) {
 
 void write_plan(scene& on) {
     const auto& drawn = on.drawn;
-    on.history.event("plan").number("format", 1).text("note", drawn.text());
+    on.history.event("plan")
+        .number("format", 1)
+        .time("wake_bound_ns", wake_bound(drawn))
+        .time("poll_bound_ns", poll_bound)
+        .time("progress_bound_ns", progress_bound(drawn))
+        .text("note", drawn.text());
 }
 
 void write_end(scene& on) {

@@ -119,6 +119,7 @@ void step_log::carried_out(const core::verb& what,
 
 void step_log::note(const core::holder_id& holder, open_grant is) {
     open_[holder] = std::move(is);
+    over_.erase(holder);
 }
 
 void step_log::ended(const core::holder_id& holder, core::store_instant now, std::string_view why) {
