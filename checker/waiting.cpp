@@ -68,7 +68,7 @@ std::vector<fault_change> fault_changes_in(const history& of) {
     return made;
 }
 
-std::vector<stretch> stretches_in(std::vector<moment>& moments, std::int64_t end_ns) {
+std::vector<stretch> stretches_in(std::vector<moment>& moments) {
     std::stable_sort(moments.begin(), moments.end(), [](const moment& left, const moment& right) {
         return left.sim < right.sim;
     });
@@ -111,7 +111,6 @@ std::vector<stretch> stretches_in(std::vector<moment>& moments, std::int64_t end
             current = {now.sim, now.sim, now.event, nowhere, freed};
         }
     }
-    stop(end_ns, nowhere);
     return made;
 }
 

@@ -58,7 +58,8 @@ struct stretch {
     bool told = false;         ///< it began with a release, with waiters in line
 };
 
-/// Cuts time into stretches. Sorts the moments.
-[[nodiscard]] std::vector<stretch> stretches_in(std::vector<moment>& moments, std::int64_t end_ns);
+/// Cuts time into stretches. Sorts the moments. Every waiter that comes has to go, at the end of the
+/// history at the latest.
+[[nodiscard]] std::vector<stretch> stretches_in(std::vector<moment>& moments);
 
 }  // namespace dibs_checker

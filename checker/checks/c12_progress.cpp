@@ -59,7 +59,7 @@ class progress_check {
                 moments.push_back({call.from, moment::kind::waiters, 1, call.inv, false});
                 moments.push_back({call.until, moment::kind::waiters, -1, call.end, false});
             }
-            for (const auto& waited : stretches_in(moments, all_.end_ns())) {
+            for (const auto& waited : stretches_in(moments)) {
                 ++made_.judged;
                 if (waited.until - waited.from > bound_) {
                     stuck(key, calls, waited);

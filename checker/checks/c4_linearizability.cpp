@@ -52,6 +52,26 @@ void add_events(const traced<Model>& which, std::vector<position>& events) {
     }
 }
 
+void add_reasons(const std::vector<traced<fenced_register>>&,
+                 const std::vector<std::size_t>&,
+                 std::vector<position>&) {}
+
+/// Until when a lease could not end by itself: its possible endings, also those that came too late
+/// for the order.
+void add_reasons(const std::vector<traced<fenced_mutex>>& traces,
+                 const std::vector<std::size_t>& kept,
+                 std::vector<position>& events) {
+    std::set<std::int64_t> fences;
+    for (const auto op : kept) {
+        fences.insert(traces[op].op.what.fence);
+    }
+    for (const auto& which : traces) {
+        if (which.op.optional() && which.begin != nowhere && fences.contains(which.op.what.fence)) {
+            events.push_back(which.begin);
+        }
+    }
+}
+
 template <class Model>
 finding explained(const history& all,
                   const std::string& object,
@@ -67,6 +87,7 @@ finding explained(const history& all,
             origin.push_back(op);
         }
     }
+    add_reasons(traces, origin, made.events);
     std::sort(made.events.begin(), made.events.end());
     made.events.erase(std::unique(made.events.begin(), made.events.end()), made.events.end());
     const auto last = linearize<Model>(rest, std::numeric_limits<std::uint64_t>::max()).stuck_at;

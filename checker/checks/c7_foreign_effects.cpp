@@ -58,7 +58,7 @@ class foreign_check {
                        name_in(all_, grant->holder) + " (fence " + fence_text(step) + ") on " +
                        key_text(step),
                    {grant->prolonged, at});
-        } else if (grant->ended != nowhere) {
+        } else if (grant->ended != nowhere && !grant->forgotten) {
             report("a renewal by " + holder_text(step) + " prolonged its grant on " +
                        key_text(step) + " (fence " + fence_text(step) + ") after it had ended",
                    {grant->ended, at});

@@ -89,7 +89,7 @@ class wakes_check {
             moments.push_back({call.from, moment::kind::waiters, 1, call.inv, false});
             moments.push_back({call.until, moment::kind::waiters, -1, call.end, false});
         }
-        for (const auto& waited : stretches_in(moments, all_.end_ns())) {
+        for (const auto& waited : stretches_in(moments)) {
             const bool notified = waited.told && has_wake_bound();
             if (!notified && !has_poll_bound()) {
                 continue;

@@ -250,7 +250,7 @@ void shrink(shrinker<fenced_register>& what) {
             continue;
         }
         by_value[action.value].push_back(op);
-        if (needed_fence || action.value == null_value) {
+        if (needed_fence) {
             needed.insert(action.value);
         }
     }

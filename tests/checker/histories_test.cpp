@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every known-bad history is rejected by the checks that its file name begins with, and by no
 // other; every known-good one passes. So a check that stops biting, or bites too much, shows.
+#include "checker/event_text.hpp"
 #include "support.hpp"
 
 #include <gtest/gtest.h>
@@ -69,6 +70,8 @@ TEST(Histories, CountWhatAFaultExcuses) {
     const auto folder = files("good").front().parent_path();
     const auto stepped = judged(read(text_of(folder / "excused_clock_step.jsonl")));
     EXPECT_EQ(of(stepped, check_id::c2).excused.count(), 1U);
+    // From the step on a lease may end at any time, so the order of the lock is explained.
+    EXPECT_EQ(of(stepped, check_id::c4).excused.count(), 0U);
     const auto failed_over = judged(read(text_of(folder / "excused_failover.jsonl")));
     EXPECT_EQ(of(failed_over, check_id::c1).excused.count(), 1U);
     EXPECT_EQ(of(failed_over, check_id::c2).excused.count(), 1U);
@@ -118,8 +121,15 @@ TEST(Histories, AreShortenedToWhatIsViolatedByItself) {
         }
         const auto found = judged(all);
         for (const auto& what : of(found, check_id::c4).violations.kept()) {
-            std::string excerpt = lines.front() + "\n";
+            // An answer may be shown without its question, where that says nothing.
+            std::set<position> needed(what.events.begin(), what.events.end());
             for (const auto at : what.events) {
+                if (all.events[at].partner < at) {
+                    needed.insert(all.events[at].partner);
+                }
+            }
+            std::string excerpt = lines.front() + "\n";
+            for (const auto at : needed) {
                 excerpt += lines.at(all.events[at].line - 1) + "\n";
             }
             const auto again = judged(read(excerpt));
@@ -128,6 +138,40 @@ TEST(Histories, AreShortenedToWhatIsViolatedByItself) {
         }
     }
     EXPECT_GE(tried, 8);
+}
+
+/// The events, as text, of the only violation that a check finds.
+std::vector<std::string> excerpt(const history& all, check_id which) {
+    const auto found = judged(all);
+    const auto& list = of(found, which).violations.kept();
+    EXPECT_EQ(list.size(), 1U);
+    std::vector<std::string> made;
+    for (const auto at : list.empty() ? std::vector<position>{} : list.front().events) {
+        made.push_back(event_name(all.events[at]) + " " + event_fields(all, all.events[at]));
+    }
+    return made;
+}
+
+history bad(const std::string& name) {
+    return read(text_of(files("bad").front().parent_path() / (name + ".jsonl")));
+}
+
+// Shortening keeps what the violation rests on: without the write in doubt the refusal alone would
+// be called wrong, which it is not.
+TEST(Histories, AreNotShortenedToWhatIsNotWrong) {
+    EXPECT_EQ(excerpt(bad("C4_refusal_proves_a_write"), check_id::c4).size(), 8U);
+    const auto wrong_read = excerpt(bad("C4_wrong_read_beside_a_right_one"), check_id::c4);
+    ASSERT_EQ(wrong_read.size(), 2U);
+    EXPECT_NE(wrong_read.back().find("value=\"zz\""), std::string::npos) << wrong_read.back();
+}
+
+TEST(Histories, AreShortenedHoweverLongTheyAre) {
+    auto text = sound_history(1, 4'000);
+    const auto read_at = text.find("\"op\":\"read\",\"ph\":\"ok\"", text.size() / 2);
+    ASSERT_NE(read_at, std::string::npos);
+    const auto value = text.find("\"value\":", read_at) + 8;
+    text.replace(value, text.find('}', value) - value, "null");
+    EXPECT_EQ(excerpt(read(text), check_id::c4).size(), 4U);
 }
 
 }  // namespace
