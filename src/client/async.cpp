@@ -25,13 +25,13 @@ void operation::state::start(const std::shared_ptr<detail::client_core>& core,
         done(std::move(at_once));
         return;
     }
-    call = core->mutex().acquire(
-        std::move(key),
-        terms,
-        [self = shared_from_this(), done = std::move(done)](recipes::mutex_outcome ended) mutable {
-            self->call.reset();
-            done(std::move(ended));
-        });
+    call = core->mutex().acquire(std::move(key),
+                                 terms,
+                                 [self = shared_from_this(),
+                                  done = std::move(done)](recipes::mutex_outcome&& ended) mutable {
+                                     self->call.reset();
+                                     done(std::move(ended));
+                                 });
 }
 
 void operation::state::cancel(const std::shared_ptr<detail::client_core>& core) noexcept {
@@ -73,7 +73,7 @@ struct asynchronous_acquire {
     std::unique_ptr<acquire_handler> handler;
 };
 
-void tell(asynchronous_acquire& which, recipes::mutex_outcome ended) {
+void tell(asynchronous_acquire& which, recipes::mutex_outcome&& ended) {
     std::optional<lease> granted;
     if (ended.lease) {
         granted = detail::lease_access::make(which.core, std::move(ended.lease));
@@ -83,7 +83,7 @@ void tell(asynchronous_acquire& which, recipes::mutex_outcome ended) {
 
 void start(std::shared_ptr<asynchronous_acquire> which) {
     auto& request = *which;
-    auto told = [which = std::move(which)](recipes::mutex_outcome ended) {
+    auto told = [which = std::move(which)](recipes::mutex_outcome&& ended) {
         tell(*which, std::move(ended));
     };
     if (request.state) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/kernel_entropy.hpp"
 
+#include <sys/mman.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <new>
 #include <system_error>
+#include <utility>
 
 namespace dibs::detail {
 
@@ -28,22 +32,46 @@ void from_kernel(std::span<std::byte> bytes) {
 
 }  // namespace
 
+// A page of its own, all zero in a forked child: nothing is left there.
+struct kernel_entropy::piece {
+    std::size_t left;
+    std::array<std::byte, 1024> bytes;
+};
+
+void kernel_entropy::unmap::operator()(piece* of) const noexcept {
+    ::munmap(of, sizeof *of);
+}
+
+kernel_entropy::kernel_entropy() {
+    auto* const page =
+        ::mmap(nullptr, sizeof(piece), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        return;
+    }
+    const bool emptied_by_fork = ::madvise(page, sizeof(piece), MADV_WIPEONFORK) == 0;
+    std::unique_ptr<piece, unmap> made(::new (page) piece{});
+    if (emptied_by_fork) {
+        drawn_ = std::move(made);
+    }
+}
+
+kernel_entropy::~kernel_entropy() = default;
+
 void kernel_entropy::fill(std::span<std::byte> bytes) {
-    if (bytes.size() > drawn_.size()) {
+    if (!drawn_ || bytes.size() > drawn_->bytes.size()) {
         from_kernel(bytes);
         return;
     }
     const std::lock_guard lock(mutex_);
-    if (const auto pid = ::getpid(); used_ + bytes.size() > drawn_.size() || pid != drawn_by_) {
-        from_kernel(drawn_);
-        used_ = 0;
-        drawn_by_ = pid;
+    if (drawn_->left < bytes.size()) {
+        from_kernel(drawn_->bytes);
+        drawn_->left = drawn_->bytes.size();
     }
-    const auto from = drawn_.begin() + static_cast<std::ptrdiff_t>(used_);
+    drawn_->left -= bytes.size();
+    const auto from = drawn_->bytes.begin() + static_cast<std::ptrdiff_t>(drawn_->left);
     const auto until = from + static_cast<std::ptrdiff_t>(bytes.size());
     std::copy(from, until, bytes.begin());
     std::fill(from, until, std::byte{0});
-    used_ += bytes.size();
 }
 
 }  // namespace dibs::detail

@@ -164,7 +164,7 @@ void batcher::flush(lane_state& which) {
         one->at = pending::stage::sent;
         const auto until = std::min(now + one->patience, one->give_up);
         earliest = std::min(earliest, until);
-        going.push_back({std::move(one->what), until});
+        going.emplace_back(std::move(one->what), until);
     }
     in_flight_ += going.size();
     batch->under_way = true;
@@ -189,10 +189,12 @@ void batcher::answered(const std::shared_ptr<flight>& batch, answers given) {
     for (std::size_t at = 0; at < batch->entries.size(); ++at) {
         auto& one = *batch->entries[at];
         one.at = pending::stage::answered;
-        auto told = at < given.size()
-                        ? std::move(given[at])
-                        : in_doubt("the store answered fewer entries than it was sent");
-        one.done({.given = std::move(told), .sent = batch->sent});
+        if (at < given.size()) {
+            one.done({.given = std::move(given[at]), .sent = batch->sent});
+        } else {
+            one.done({.given = in_doubt("the store answered fewer entries than it was sent"),
+                      .sent = batch->sent});
+        }
     }
     if (!alive.expired()) {
         batch->entries.clear();

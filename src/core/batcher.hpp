@@ -29,7 +29,7 @@ class batcher {
 
   public:
     /// Told once, or twice when the first reply is not final.
-    using completion = unique_function<void(reply)>;
+    using completion = unique_function<void(reply&&)>;
 
     /// Names an entry that may not have been sent yet.
     class ticket {

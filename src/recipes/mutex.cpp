@@ -135,7 +135,8 @@ mutex::place_ptr mutex::place_of(const std::string& key) {
 void mutex::forget_if_idle(const place_ptr& where) {
     if (where->calls == 0 && !where->current && where->giving_back == 0) {
         stop_watching(*where);
-        if (env_.time.now() >= where->aside_until) {
+        const bool aside = where->aside_until > instant{} && env_.time.now() < where->aside_until;
+        if (!aside) {
             const auto at = places_.find(where->key);
             if (at != places_.end() && at->second == where) {
                 places_.erase(at);
@@ -177,7 +178,7 @@ mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion do
     } else if (now < made->where->aside_until) {
         retry_in(made, made->where->aside_until - now);
     } else {
-        attempt(made);
+        attempt(made, now);
     }
     return made;
 }
@@ -207,11 +208,10 @@ void mutex::advance(const place_ptr& where) {
         env_.time.arm(where->alarm, where->aside_until);
         return;
     }
-    attempt(first);
+    attempt(first, now);
 }
 
-void mutex::attempt(const call_ptr& which) {
-    const auto now = env_.time.now();
+void mutex::attempt(const call_ptr& which, instant now) {
     const auto end = limit(*which);
     const auto& terms = which->terms.lease;
     core::acquire asked;
@@ -349,7 +349,7 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
         start_watching(which->where);
         wait_for_wake(which, std::min(left, net_with_wakes));
     } else if (which->where->woken) {
-        attempt(which);
+        attempt(which, env_.time.now());
     } else {
         const bool will_be_woken = which->where->watch == place::watch_stage::ready ||
                                    which->where->watch == place::watch_stage::asked;
@@ -434,7 +434,7 @@ void mutex::on_timer(const call_ptr& which) {
     } else if (which->trying || (which->in_line && which->where->line.front() != which)) {
         arm_for_end(which);
     } else if (!which->in_line) {
-        attempt(which);
+        attempt(which, env_.time.now());
     } else {
         arm_for_end(which);
         advance(which->where);
@@ -476,7 +476,7 @@ void mutex::give_up(const call_ptr& which) {
     finish(which, std::move(outcome));
 }
 
-void mutex::finish(const call_ptr& which, mutex_outcome outcome) {
+void mutex::finish(const call_ptr& which, mutex_outcome&& outcome) {
     which->finished = true;
     calls_.erase(which->listed);
     env_.time.disarm(which->alarm);
@@ -587,7 +587,7 @@ void mutex::release(const lease_ptr& lease, release_completion done) {
     }
     ++counters_.released;
     watchdog_.forget(*lease);
-    give_back(where ? where : place_of(lease->key()), lease, std::move(done));
+    give_back(where ? where : place_of(lease->key()), lease, now, std::move(done));
 }
 
 /// Passes the lease to the first caller of the line; false when it may not be.
@@ -628,7 +628,10 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
     return true;
 }
 
-void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_completion done) {
+void mutex::give_back(const place_ptr& where,
+                      const lease_ptr& lease,
+                      instant now,
+                      release_completion done) {
     if (where->current == lease) {
         where->current.reset();
         where->hops = 0;
@@ -638,7 +641,6 @@ void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_co
     asked.key = lease->key();
     asked.holder = lease->holder;
     const auto deadline = lease->deadline();
-    const auto sent_at = env_.time.now();
     const auto patience = std::max<nanoseconds>(lease->terms.ttl / 6, milliseconds{50});
     auto under_way = std::allocate_shared<giving>(core::recycling_allocator<giving>{});
     under_way->where = where;
@@ -647,7 +649,7 @@ void mutex::give_back(const place_ptr& where, const lease_ptr& lease, release_co
     batcher_.submit(
         std::move(asked),
         patience,
-        std::max(deadline, sent_at + patience),
+        std::max(deadline, now + patience),
         [this, which = std::move(under_way)](const reply& heard) { given_back(*which, heard); });
 }
 

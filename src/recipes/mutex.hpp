@@ -73,7 +73,7 @@ class mutex {
     class call;
     using call_ptr = std::shared_ptr<call>;
     using call_list = std::list<call_ptr, core::recycling_allocator<call_ptr>>;
-    using completion = core::unique_function<void(mutex_outcome)>;
+    using completion = core::unique_function<void(mutex_outcome&&)>;
     using release_completion = core::unique_function<void(release_reply)>;
 
     mutex(core::environment env,
@@ -125,7 +125,7 @@ class mutex {
     place_ptr place_of(const std::string& key);
     void forget_if_idle(const place_ptr& where);
     void advance(const place_ptr& where);
-    void attempt(const call_ptr& which);
+    void attempt(const call_ptr& which, core::instant now);
     void answered(const call_ptr& which, const core::reply& heard);
     [[nodiscard]] bool in_use(const call& which);
     void granted(const call_ptr& which, const core::reply& heard);
@@ -138,14 +138,17 @@ class mutex {
     void wait_for_wake(const call_ptr& which, core::nanoseconds at_most);
     void retry_in(const call_ptr& which, core::nanoseconds pause);
     void on_timer(const call_ptr& which);
-    void finish(const call_ptr& which, mutex_outcome outcome);
+    void finish(const call_ptr& which, mutex_outcome&& outcome);
     void give_up(const call_ptr& which);
     void settle_doubt(const call_ptr& which);
     void start_watching(const place_ptr& where);
     void stop_watching(place& where);
     void woken(const place_ptr& where);
     bool hand_on(const place_ptr& where, const lease_ptr& lease);
-    void give_back(const place_ptr& where, const lease_ptr& lease, release_completion done);
+    void give_back(const place_ptr& where,
+                   const lease_ptr& lease,
+                   core::instant now,
+                   release_completion done);
     void given_back(giving& which, const core::reply& heard);
     void send_farewell(const std::shared_ptr<farewell>& which);
     void farewell_answered(const std::shared_ptr<farewell>& which, const core::reply& heard);
