@@ -104,41 +104,63 @@ finding explained(const history& all,
     return made;
 }
 
-/// Where two may believe, or a fence may come twice, the lock is no mutex; the registers behind it
-/// must stay what they are all the same.
-bool excuses(const subject& of, position event_at) {
-    return of.excuses(check_id::c1, event_at) || of.excuses(check_id::c2, event_at) ||
-           of.excuses(check_id::c3, event_at);
-}
-
 template <class Model>
 void judge(const subject& of,
            const std::string& object,
            const std::vector<traced<Model>>& traces,
-           bool excusable,
-           verdict& made) {
+           finding_list& violations,
+           finding_list& undecided) {
     std::vector<operation<Model>> ops;
     for (const auto& which : traces) {
         ops.push_back(which.op);
     }
-    made.judged += ops.size();
     const auto report = linearize<Model>(ops, of.bounds.search_steps);
     if (report.result == search_result::out_of_steps) {
-        // Overlaps that are excused can make the search as long as it likes.
-        const bool lifted =
-            excusable && excuses(of, static_cast<position>(of.all.events.size() - 1));
-        (lifted ? made.excused : made.undecided)
-            .add({object + ": the search ended after " + std::to_string(report.steps) +
-                      " steps with " + std::to_string(ops.size()) +
-                      " operations undecided; this is no pass (--steps N allows more)",
-                  {}});
+        undecided.add({object + ": the search ended after " + std::to_string(report.steps) +
+                           " steps with " + std::to_string(ops.size()) +
+                           " operations undecided; this is no pass (--steps N allows more)",
+                       {}});
     } else if (report.result == search_result::impossible) {
         shrinker<Model> shortest{ops, of.bounds.search_steps * shrink_factor};
         shortest.cut_after(report.stuck_at);
         shrink(shortest);
-        auto found = explained(of.all, object, traces, shortest);
-        const bool excused = excusable && excuses(of, found.events.back());
-        (excused ? made.excused : made.violations).add(std::move(found));
+        violations.add(explained(of.all, object, traces, shortest));
+    }
+}
+
+/// The first fault after which two may believe, or a fence may come twice: then the lock is no
+/// mutex. The registers behind it must stay what they are all the same.
+position first_excuse(const subject& of) {
+    return std::min({of.first_excuse(check_id::c1),
+                     of.first_excuse(check_id::c2),
+                     of.first_excuse(check_id::c3)});
+}
+
+/// What had begun before an instant. What ended later may have had its effect by then or not.
+std::vector<traced<fenced_mutex>> before(std::int64_t sim,
+                                         std::vector<traced<fenced_mutex>> traces) {
+    std::erase_if(traces, [&](const traced<fenced_mutex>& which) { return which.op.call >= sim; });
+    for (auto& which : traces) {
+        if (which.op.returned >= sim) {
+            which.op.returned = no_return;
+        }
+    }
+    return traces;
+}
+
+void judge_lock(const subject& of,
+                const std::string& object,
+                const std::vector<traced<fenced_mutex>>& traces,
+                verdict& made) {
+    const auto fault = first_excuse(of);
+    if (fault == nowhere) {
+        judge(of, object, traces, made.violations, made.undecided);
+        return;
+    }
+    const auto found = made.violations.count() + made.undecided.count();
+    judge(of, object, before(of.all.events[fault].sim(), traces), made.violations, made.undecided);
+    if (made.violations.count() + made.undecided.count() == found) {
+        judge(of, object, traces, made.excused, made.excused);
     }
 }
 
@@ -148,10 +170,12 @@ verdict check_linearizability(const subject& of) {
     verdict made;
     made.check = check_id::c4;
     for (const auto& [key, traces] : registers_in(of.all)) {
-        judge(of, "register " + name_in(of.all, key), traces, false, made);
+        made.judged += traces.size();
+        judge(of, "register " + name_in(of.all, key), traces, made.violations, made.undecided);
     }
     for (const auto& [key, traces] : mutexes_in(of)) {
-        judge(of, "the lock on key " + name_in(of.all, key), traces, true, made);
+        made.judged += traces.size();
+        judge_lock(of, "the lock on key " + name_in(of.all, key), traces, made);
     }
     return made;
 }

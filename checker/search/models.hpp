@@ -56,6 +56,10 @@ struct fenced_register {
         return after;
     }
 
+    [[nodiscard]] static std::optional<std::int64_t> rank(const action&) noexcept {
+        return std::nullopt;
+    }
+    [[nodiscard]] static std::int64_t reached(const state& now) noexcept { return now.largest; }
     [[nodiscard]] static bool observes(const action& what) noexcept {
         return what.what == kind::read || what.what == kind::refused;
     }
@@ -93,6 +97,10 @@ struct fenced_mutex {
                                                   : std::nullopt;
     }
 
+    [[nodiscard]] static std::optional<std::int64_t> rank(const action& what) noexcept {
+        return what.what == kind::acquire ? std::optional{what.fence} : std::nullopt;
+    }
+    [[nodiscard]] static std::int64_t reached(const state& now) noexcept { return now.last; }
     [[nodiscard]] static bool observes(const action&) noexcept { return false; }
     [[nodiscard]] static bool spent(const state& now, const action& what) noexcept {
         return what.fence < now.last || (what.fence == now.last && !now.held);

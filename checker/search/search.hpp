@@ -52,7 +52,10 @@ struct search_report {
 /// Model: `action`, `state` (equality, `hash()`), and
 ///   std::optional<state> step(const state&, const action&): nothing when the answer is impossible;
 ///   bool observes(const action&): it never changes the state;
-///   bool spent(const state&, const action&): an optional action can change no state from now on.
+///   bool spent(const state&, const action&): an optional action can change no state from now on;
+///   std::optional<std::int64_t> rank(const action&) and std::int64_t reached(const state&): actions
+///     with a rank are only possible above the rank reached, which never falls. So none may go
+///     before one of a smaller rank that has to come.
 template <class Model>
 class search {
   public:
@@ -77,6 +80,12 @@ class search {
             return std::tuple{left.time, left.is_return, left.op} <
                    std::tuple{right.time, right.is_return, right.op};
         });
+        for (const auto& op : ops) {
+            if (const auto rank = Model::rank(op.what); rank && !op.optional()) {
+                ranks_.push_back(*rank);
+            }
+        }
+        std::sort(ranks_.begin(), ranks_.end());
         std::vector<std::size_t> open;
         for (const auto& now : entries) {
             if (now.is_return) {
@@ -175,11 +184,21 @@ class search {
                     candidate = optional_[index - point.open.size()];
                 }
             }
-            if (!contains(from.at.done, candidate)) {
+            if (!contains(from.at.done, candidate) && !too_early(from.at.now, candidate)) {
                 return candidate;
             }
         }
         return std::nullopt;
+    }
+
+    /// Whether a smaller rank is still to come.
+    [[nodiscard]] bool too_early(const state& now, std::size_t op) const {
+        const auto rank = Model::rank(ops_[op].what);
+        if (!rank) {
+            return false;
+        }
+        const auto next = std::upper_bound(ranks_.begin(), ranks_.end(), Model::reached(now));
+        return next != ranks_.end() && *next < *rank;
     }
 
     /// Goes on to the first return that forces a choice. True when there is none left.
@@ -216,6 +235,7 @@ class search {
     const std::vector<op_type>& ops_;
     std::vector<return_point> returns_;
     std::vector<std::size_t> optional_;
+    std::vector<std::int64_t> ranks_;  ///< of what has to take effect
     std::vector<frame> stack_;
     std::unordered_set<configuration, configuration_hash> seen_;
     search_report report_;

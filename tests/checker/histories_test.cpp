@@ -140,6 +140,16 @@ TEST(Histories, AreShortenedToWhatIsViolatedByItself) {
     EXPECT_GE(tried, 8);
 }
 
+// The lock is judged as strictly as ever up to the fault.
+TEST(Histories, ExcuseALockOnlyAfterTheFault) {
+    const auto folder = files("bad").front().parent_path();
+    const auto text = text_of(folder / "C2_C4_two_believers.jsonl") +
+                      R"({"seq":900,"sim_ns":9000000000,"op":"fault","ph":"at","name":"step",)"
+                      R"("excuses":["C1","C2","C3"]})";
+    EXPECT_EQ(with_outcome(judged(read(text)), outcome::violated),
+              (std::set<std::string>{"C2", "C4"}));
+}
+
 /// The events, as text, of the only violation that a check finds.
 std::vector<std::string> excerpt(const history& all, check_id which) {
     const auto found = judged(all);

@@ -313,6 +313,18 @@ TEST(Search, EntersNoConfigurationTwice) {
     EXPECT_LT(report.steps, 700'000U);
 }
 
+TEST(Search, PutsAcquiresInTheOrderOfTheirFences) {
+    // Any of 2^30 subsets of the waiters could be tried in vain before the impossible one.
+    std::vector<operation<fenced_mutex>> ops;
+    for (std::int64_t fence = 1; fence <= 30; ++fence) {
+        ops.push_back({{fenced_mutex::kind::acquire, fence}, 0, 100 + fence});
+        ops.push_back({{fenced_mutex::kind::release, fence}, 0, 100 + fence});
+    }
+    ops.push_back({{fenced_mutex::kind::release, 99}, 0, 200});
+    const auto report = linearize<fenced_mutex>(ops, 10'000);
+    EXPECT_EQ(report.result, search_result::impossible);
+}
+
 TEST(Search, KeepsTheShortestPartThatFails) {
     random_source random{5};
     for (int round = 0; round < 20; ++round) {
