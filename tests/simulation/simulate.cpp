@@ -36,6 +36,7 @@ struct settings {
     bool digests = false;
     bool trace = false;
     bool list = false;
+    bool stop_at_first = false;
     bool judged = true;
 };
 
@@ -78,6 +79,8 @@ settings read_arguments(const std::vector<std::string>& words) {
             read.html = value();
         } else if (word == "--trace") {
             read.trace = true;
+        } else if (word == "--stop-at-first") {
+            read.stop_at_first = true;
         } else if (word == "--no-check") {
             read.judged = false;
         } else if (word == "--list") {
@@ -167,6 +170,9 @@ int simulate(const settings& with) {
                 std::printf("  %s\n", one.c_str());
             }
             std::printf("  replay: %s\n", replay_line(seed, with).c_str());
+            if (with.stop_at_first) {
+                return 1;
+            }
         }
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;

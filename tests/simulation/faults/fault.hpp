@@ -31,6 +31,7 @@ struct fault_kind {
     unsigned per_mille = 300;
     bool (*suits)(const store_kind& store);
     std::unique_ptr<fault> (*make)(scene& on, random chosen_by);
+    bool loses_results = false;
 };
 
 [[nodiscard]] const std::vector<fault_kind>& fault_kinds();

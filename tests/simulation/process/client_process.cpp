@@ -42,6 +42,9 @@ void client_process::let_go() {
     opened_ = {};
     client_.reset();
     core_.reset();
+    for (const auto& let : std::exchange(after_client_, {})) {
+        let();
+    }
 }
 
 void client_process::cut_connections() {

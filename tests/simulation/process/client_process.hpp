@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dibs::simulation {
 
@@ -41,8 +42,8 @@ class client_process final {
     void cut_connections();
     void line_opened();
 
-    /// For calls that belong to the process's work, so that they go with it.
-    void at_death(std::function<void()> let_go) { process_.at_death(std::move(let_go)); }
+    /// Let go of after the client when the process is killed: what the client's calls still look at.
+    void after_client(std::function<void()> let_go) { after_client_.push_back(std::move(let_go)); }
 
   private:
     void let_go();
@@ -50,6 +51,7 @@ class client_process final {
     recorder& history_;
     process process_;
     observed_store* edge_ = nullptr;
+    std::vector<std::function<void()>> after_client_;
     std::function<void()> cut_;
     std::function<void()> opened_;
     std::shared_ptr<detail::client_core> core_;

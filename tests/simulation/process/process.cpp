@@ -130,6 +130,10 @@ void process::seeded_entropy::fill(std::span<std::byte> bytes) {
 
 // --- timers, as the real client keeps them -------------------------------------------------------
 
+core::instant process::wheel_time::now() const noexcept {
+    return process_.host_.now();
+}
+
 void process::wheel_time::arm(core::timer& alarm, core::instant due) {
     disarm(alarm);
     if (!process_.alive_) {

@@ -74,8 +74,8 @@ class process final {
     };
     class wheel_time final : public core::time_source {
       public:
-        explicit wheel_time(process& of) : process_(of), wheel_(of.host_.now()) {}
-        [[nodiscard]] core::instant now() const noexcept override { return process_.host_.now(); }
+        explicit wheel_time(process& of) : process_(of), wheel_(now()) {}
+        [[nodiscard]] core::instant now() const noexcept override;
         void arm(core::timer& alarm, core::instant due) override;
         void disarm(core::timer& alarm) noexcept override;
         void reprogram();

@@ -64,7 +64,9 @@ plan draw_plan(std::uint64_t seed, const plan_wishes& wishes) {
     for (const auto& one : fault_kinds()) {
         const bool by_lot = chance.chance(one.per_mille);
         const bool wished = wishes.fault.empty() ? by_lot : one.name == wishes.fault;
-        if (wished && !wishes.without_faults && one.suits(*drawn.store)) {
+        const bool suits =
+            one.suits(*drawn.store) && !(one.loses_results && drawn.workload->counts_on_results);
+        if (wished && !wishes.without_faults && suits) {
             drawn.faults.push_back(&one);
         }
     }

@@ -38,11 +38,11 @@ struct plan {
 };
 
 struct plan_wishes {
-    std::string_view store;     ///< empty: drawn
-    std::string_view workload;  ///< empty: drawn
+    std::string_view store{};     ///< empty: drawn
+    std::string_view workload{};  ///< empty: drawn
     bool without_faults = false;
     /// Of the faults, this one alone; empty: drawn.
-    std::string_view fault;
+    std::string_view fault{};
 };
 
 /// Throws std::invalid_argument when there is no such store, workload or fault.

@@ -69,7 +69,7 @@ outcome run(const plan& drawn, bool judged) {
     }
     const auto grants_before = stage.laws.grants();
     stage.world.run_until(drawn.faults_for + progress_bound(drawn) + drawn.healed_for);
-    if (stage.laws.grants() == grants_before) {
+    if (work->goes_on() && stage.laws.grants() == grants_before) {
         stage.complain("after all faults were over nobody was granted anything any more");
     }
     work->judge();

@@ -46,7 +46,8 @@ class acquire_told final : public acquire_handler {
             told_(nullptr);
             return;
         }
-        note_granted(process_, "acquire", call_, ttl_, *granted);
+        note_granted(
+            process_, "acquire", call_, ttl_, *detail::lease_access::handle(*granted)->state);
         told_(std::make_unique<held_lease>(process_, std::move(*granted)));
     }
 
@@ -94,8 +95,7 @@ void note_granted(client_process& in,
                   std::string_view op,
                   std::uint64_t call,
                   core::nanoseconds ttl,
-                  const lease& granted) {
-    const auto& state = *detail::lease_access::handle(granted)->state;
+                  const core::lease_state& state) {
     const auto* heard = in.edge().grant_of(state.holder);
     auto told = call_line(in, op, "ok", call, state.key());
     told.number("fence", state.fence());

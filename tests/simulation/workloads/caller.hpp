@@ -47,7 +47,7 @@ void note_granted(client_process& in,
                   std::string_view op,
                   std::uint64_t call,
                   core::nanoseconds ttl,
-                  const lease& granted);
+                  const core::lease_state& granted);
 
 using lease_told = std::function<void(std::unique_ptr<held_lease>)>;
 

@@ -21,7 +21,8 @@ enum class shape : std::uint8_t { reg, counter, set };
 
 class guarded_value final : public workload {
   public:
-    guarded_value(scene& on, shape kind, bool fenced) : scene_(on), kind_(kind), fenced_(fenced) {
+    guarded_value(scene& on, shape kind, bool fenced, bool patient = false)
+        : scene_(on), kind_(kind), fenced_(fenced), patient_(patient) {
         for (unsigned at = 0; at < on.drawn.keys; ++at) {
             auto& one = places_.emplace_back();
             one.key = "k" + std::to_string(at);
@@ -112,7 +113,7 @@ class guarded_value final : public workload {
         auto& chance = scene_.chance;
         acquire_options asked;
         asked.ttl = scene_.drawn.ttl;
-        switch (chance.below(4)) {
+        switch (patient_ ? 2 : chance.below(4)) {
             case 0:
                 break;
             case 1:
@@ -187,8 +188,11 @@ class guarded_value final : public workload {
     void check_and_write(const turn_ptr& mine) {
         if (!mine->lease->held()) {
             give_up_update(*mine);
-            finish(mine);
+            linger(mine);
             return;
+        }
+        if (scene_.chance.chance(50)) {
+            renew_by_hand(*mine);
         }
         step(mine, &guarded_value::write);
     }
@@ -224,6 +228,25 @@ class guarded_value final : public workload {
                 }
                 step(mine, &guarded_value::finish);
             });
+    }
+
+    /// Somebody who keeps a lost lease for a while and asks again: lost is final.
+    void linger(const turn_ptr& mine) {
+        const auto length = scene_.chance.skewed(core::microseconds{10}, scene_.drawn.ttl);
+        mine->by.self().post_in(length, [this, mine] {
+            static_cast<void>(mine->lease->held());
+            finish(mine);
+        });
+    }
+
+    /// For a shorter or a longer time than before.
+    void renew_by_hand(turn& mine) {
+        const auto state = detail::lease_access::handle(mine.lease->handle())->state;
+        const core::nanoseconds ttl = scene_.drawn.ttl;
+        mine.by.core()->watchdog().renew_now(
+            state,
+            std::chrono::floor<core::milliseconds>(scene_.chance.between(ttl / 2, 2 * ttl)),
+            [](const core::reply&) {});
     }
 
     void finish(const turn_ptr& mine) {
@@ -316,6 +339,7 @@ class guarded_value final : public workload {
     scene& scene_;
     const shape kind_;
     const bool fenced_;
+    const bool patient_;
     std::vector<place> places_;
     std::uint64_t values_ = 0;
     std::uint64_t lost_ = 0;
@@ -331,6 +355,9 @@ std::unique_ptr<workload> make_counter(scene& on) {
 }
 std::unique_ptr<workload> make_set(scene& on) {
     return std::make_unique<guarded_value>(on, shape::set, true);
+}
+std::unique_ptr<workload> make_waiting(scene& on) {
+    return std::make_unique<guarded_value>(on, shape::counter, true, true);
 }
 std::unique_ptr<workload> make_unfenced(scene& on) {
     return std::make_unique<guarded_value>(on, shape::counter, false);

@@ -6,15 +6,24 @@
 namespace dibs::simulation {
 
 std::unique_ptr<workload> make_counter(scene& on);
+std::unique_ptr<workload> make_once(scene& on);
 std::unique_ptr<workload> make_register(scene& on);
 std::unique_ptr<workload> make_set(scene& on);
 std::unique_ptr<workload> make_unfenced(scene& on);
+std::unique_ptr<workload> make_waiting(scene& on);
 
 const std::vector<workload_kind>& workload_kinds() {
     static const std::vector<workload_kind> all{
         {.name = "register", .about = "a register behind lock and fence", .make = &make_register},
         {.name = "counter", .about = "a counter behind lock and fence", .make = &make_counter},
         {.name = "set", .about = "a set behind lock and fence", .make = &make_set},
+        {.name = "once",
+         .about = "jobs that run once per slot",
+         .make = &make_once,
+         .counts_on_results = true},
+        {.name = "waiting",
+         .about = "everybody waits in line for as long as it takes",
+         .make = &make_waiting},
         {.name = "unfenced",
          .about = "a counter behind the lock alone; loses updates",
          .make = &make_unfenced,

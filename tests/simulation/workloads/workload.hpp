@@ -22,6 +22,9 @@ class workload {
     /// The run is over. Says through scene::complain what must not be.
     virtual void judge() {}
 
+    /// Whether there is always something to be granted.
+    [[nodiscard]] virtual bool goes_on() const { return true; }
+
     /// What the unfenced workload lost, by design.
     [[nodiscard]] virtual std::uint64_t lost_updates() const { return 0; }
 };
@@ -32,6 +35,9 @@ struct workload_kind {
     std::unique_ptr<workload> (*make)(scene& on);
     /// Drawn for a seed that does not name one.
     bool drawn = true;
+    /// What it proves rests on results that the store has acknowledged: faults that lose them do not
+    /// go with it.
+    bool counts_on_results = false;
 };
 
 [[nodiscard]] const std::vector<workload_kind>& workload_kinds();
