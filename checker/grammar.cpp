@@ -10,7 +10,8 @@
 namespace dibs_checker {
 namespace {
 
-constexpr auto any_number = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t largest_time = std::int64_t{1} << 61;  // 73 years; wall clocks fit
+constexpr std::int64_t any_time = -largest_time;
 
 // In the order of `field`.
 constexpr std::array<field_rule, field_count> fields{{
@@ -20,7 +21,7 @@ constexpr std::array<field_rule, field_count> fields{{
     {"ph", field_type::word, 0, 0},
     {"proc", field_type::word, 0, 0},
     {"node", field_type::word, 0, 0},
-    {"local_ns", field_type::integer, any_number, 0},
+    {"local_ns", field_type::integer, any_time, 0},
     {"note", field_type::text, 0, 0},
     {"call", field_type::integer, 0, 0},
     {"key", field_type::word, 0, 0},
@@ -30,8 +31,8 @@ constexpr std::array<field_rule, field_count> fields{{
     {"capacity", field_type::integer, 1, 1},
     {"fence", field_type::integer, 0, 0},
     {"fence_last", field_type::integer, 0, 0},
-    {"sent_local_ns", field_type::integer, any_number, 0},
-    {"deadline_local_ns", field_type::integer, any_number, 0},
+    {"sent_local_ns", field_type::integer, any_time, 0},
+    {"deadline_local_ns", field_type::integer, any_time, 0},
     {"handed_on", field_type::boolean, 0, 0},
     {"error", field_type::text, 0, 0},
     {"value", field_type::value, 0, null_value},
@@ -43,8 +44,8 @@ constexpr std::array<field_rule, field_count> fields{{
     {"holder", field_type::word, 0, 0},
     {"new_holder", field_type::word, 0, 0},
     {"store", field_type::text, 0, 0},
-    {"store_ns", field_type::integer, any_number, 0},
-    {"store_expires_ns", field_type::integer, any_number, 0},
+    {"store_ns", field_type::integer, any_time, 0},
+    {"store_expires_ns", field_type::integer, any_time, 0},
     {"sent_sim_ns", field_type::integer, 0, 0},
     {"why", field_type::word, 0, 0},
     {"verb", field_type::word, 0, 0},
@@ -278,6 +279,21 @@ constexpr std::optional<std::size_t> index_of(const std::array<std::string_view,
 
 const field_rule& rule_of(field which) noexcept {
     return fields[static_cast<std::size_t>(which)];
+}
+
+std::int64_t largest_of(field which) noexcept {
+    switch (which) {
+        case margin_ppm:
+            return 1'000'000;
+        case weight:
+        case capacity:
+        case amount:
+            return std::int64_t{1} << 32;
+        default:
+            break;
+    }
+    return rule_of(which).name.ends_with("_ns") ? largest_time
+                                                : std::numeric_limits<std::int64_t>::max();
 }
 
 std::optional<field> field_named(std::string_view name) {

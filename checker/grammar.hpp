@@ -32,6 +32,8 @@ struct event_rule {
 };
 
 [[nodiscard]] const field_rule& rule_of(field which) noexcept;
+/// So that sums and differences of what is read stay within 64 bits.
+[[nodiscard]] std::int64_t largest_of(field which) noexcept;
 [[nodiscard]] std::optional<field> field_named(std::string_view name);
 
 [[nodiscard]] std::string_view name_of(op what) noexcept;

@@ -81,7 +81,7 @@ class line_sink final : public nlohmann::json_sax<nlohmann::json> {
         if (in_array_ || type() != field_type::integer) {
             return wrong_type();
         }
-        if (value < rule_of(current_).smallest) {
+        if (value < rule_of(current_).smallest || value > largest_of(current_)) {
             return complain("field \"" + name() + "\" is out of range");
         }
         event_[current_] = value;

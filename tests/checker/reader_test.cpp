@@ -111,6 +111,11 @@ TEST(Reader, RefusesValuesOfTheWrongKind) {
               "line 2: field \"seq\" is out of range");
     EXPECT_EQ(second_line(R"({"seq":9223372036854775808,"sim_ns":0,"op":"heal"})"),
               "line 2: field \"seq\" is out of range");
+    EXPECT_EQ(second_line(R"({"seq":1,"sim_ns":2305843009213693952,"op":"heal"})"), "");
+    EXPECT_EQ(second_line(R"({"seq":1,"sim_ns":2305843009213693953,"op":"heal"})"),
+              "line 2: field \"sim_ns\" is out of range");
+    EXPECT_EQ(second_line(R"({"seq":1,"sim_ns":0,"op":"clock","store_ns":-2305843009213693953})"),
+              "line 2: field \"store_ns\" is out of range");
     EXPECT_EQ(second_line(R"({"seq":1,"sim_ns":0,"op":"wake","proc":"","key":"k"})"),
               "line 2: field \"proc\" is empty");
     EXPECT_EQ(second_line(R"({"seq":1,"sim_ns":0,"op":"wake","proc":null,"key":"k"})"),
