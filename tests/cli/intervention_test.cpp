@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <pty.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,14 @@ TEST(Show, TellsTheHolderInFull) {
     EXPECT_EQ(record["scope"], "this host, this user");
     holder.stop();
     EXPECT_EQ(waiting.wait().status, 0);
+}
+
+TEST(Show, TellsThatAFileOfSeveralUsersExcludesThemAll) {
+    const folder here;
+    write_file(here.file("locks.db"), "");
+    ASSERT_EQ(::chmod(here.file("locks.db").c_str(), 0660), 0);
+    ASSERT_EQ(run_dibs(here, {"run", "report", "true"}).status, 0);
+    EXPECT_EQ(shown(here, "report")["scope"], "this host, all users who may write the file");
 }
 
 TEST(Show, SaysWhenItIsYou) {

@@ -15,6 +15,7 @@
 
 #include <dibs/error.hpp>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -74,6 +75,10 @@ class sqlite_store final : public store {
         if (trouble) {
             return trouble;
         }
+        struct stat file {};
+        if (::stat(options.path.c_str(), &file) == 0 && (file.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+            truths_.scope = "this host, all users who may write the file";
+        }
         worker_ = std::make_shared<sqlite::worker>(
             *database_,
             sqlite::worker::hooks{
@@ -96,7 +101,7 @@ class sqlite_store final : public store {
         }
     }
 
-    [[nodiscard]] const capabilities& caps() const noexcept override { return truths; }
+    [[nodiscard]] const capabilities& caps() const noexcept override { return truths_; }
     [[nodiscard]] const std::string& location() const noexcept override { return location_; }
     [[nodiscard]] int liveness_descriptor() const noexcept override { return folder_.lifeline(); }
 
@@ -277,6 +282,7 @@ class sqlite_store final : public store {
     const core::environment env_;
     const std::string location_;
     const std::string path_;
+    capabilities truths_ = truths;
     const std::string boot_id_;
     const bool full_;
     const sqlite::process_id self_;
