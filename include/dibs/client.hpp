@@ -57,8 +57,8 @@ class client_options {
 /// A key is 1 to 1,024 bytes of UTF-8 without control characters, and can be seen. Keys are compared
 /// byte by byte.
 ///
-/// That somebody else holds the key is not an error: the optional is empty. Errors are of these
-/// kinds (`error.code() == condition::…`):
+/// That somebody else holds the key, or that an operator has put it on hold, is not an error: the
+/// optional is empty. Errors are of these kinds (`error.code() == condition::…`):
 ///   - invalid_argument: a key, an option or the URL is wrong; nothing was sent;
 ///   - retryable: surely not applied; nothing is held;
 ///   - outcome_unknown: the store may have given the lease; the client undoes that in the
@@ -126,8 +126,8 @@ class client {
     bool revoke(std::string_view key, std::uint64_t fence);
     bool revoke(std::string_view key, std::uint64_t fence, std::error_code& error) noexcept;
 
-    /// An operator's step: for `length` nobody may acquire the key, and whoever tries is told
-    /// `reason`. A lease that is held stays, and can be renewed. Replaces an earlier hold. Survives
+    /// An operator's step: for `length` nobody may acquire the key. Whoever tries finds it busy;
+    /// inspect() and the command tell `reason`. A lease that is held stays, and can be renewed. Replaces an earlier hold. Survives
     /// restarts. Errors: as acquire.
     void hold(std::string_view key, std::chrono::milliseconds length, std::string_view reason);
     void hold(std::string_view key,

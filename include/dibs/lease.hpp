@@ -5,6 +5,9 @@
 // Not a mutex. A process that stalls for longer than the ttl is no longer the holder, however sure
 // of it it is, and nothing on its side can prevent that. `held()` means "was held when checked".
 // Let the data refuse a late writer: hand `fence()` to it (docs/concepts/fences.md).
+//
+// At most one lease of a key is held at a time, as long as the clocks of holder and store run at
+// the same speed within 1 % and the store keeps what its page promises (docs/concepts/limits.md).
 
 #include <dibs/error.hpp>
 
@@ -39,9 +42,10 @@ enum class release_outcome {
 ///
 /// Lost is final: no later answer of the store makes the handle valid again.
 ///
-/// Thread safety: held, remaining, fence, lost, lost_reason, key and release may be called from any
-/// thread at the same time; of several releases one returns `released`. Moving and destroying need
-/// the handle for themselves. A handle must not be used in a forked child.
+/// Thread safety: held, remaining, fence, last_fence, lost, lost_reason, key, renew and release may
+/// be called from any thread at the same time; of several releases one returns `released`. Moving,
+/// hand_over and destroying need the handle for themselves. A handle must not be used in a forked
+/// child.
 class lease {
   public:
     /// An empty handle.
