@@ -27,7 +27,7 @@ constexpr std::array commands{
                   "stand by, and run COMMAND while leading",
                   elect_syntax,
                   elect_command},
-    command_entry{"runs", "JOB", "what became of the slots of a job", runs_syntax, runs_command},
+    command_entry{"runs", "[JOB]", "what became of the slots of a job", runs_syntax, runs_command},
     command_entry{"acquire",
                   "KEY",
                   "take KEY for a script; prints a handle",
@@ -98,7 +98,7 @@ constexpr std::array options{
 };
 
 std::string list_of_commands() {
-    constexpr std::size_t column = 29;
+    constexpr std::size_t column = 32;
     std::string text = "Lets exactly one of many processes do a piece of work.\n\ncommands:";
     for (const auto& one : commands) {
         if (!one.brief.empty()) {
@@ -125,7 +125,10 @@ const command_syntax& main_syntax() {
         .options = options,
         .operands_max = 0,
         .command_follows = true,
-        .notes = "dibs COMMAND --help tells more about each.",
+        .notes =
+            "dibs COMMAND --help tells more about each; man dibs tells it all.\n"
+            "\n"
+            "A DURATION is a number and a unit: 500ms, 30s, 5m, 2h, 1d.",
         .examples =
             "  dibs run nightly-report -- ./report.sh\n"
             "  dibs demo duplicate-jobs",

@@ -84,20 +84,16 @@ setting file_setting(std::string name,
                    : setting{std::move(name), std::move(otherwise), "default", ""};
 }
 
-std::optional<std::string> in_ms(const std::optional<std::chrono::milliseconds>& length) {
-    return length ? std::optional(std::to_string(length->count()) + "ms") : std::nullopt;
-}
-
-std::string ms(std::chrono::milliseconds length) {
-    return std::to_string(length.count()) + "ms";
+std::optional<std::string> written(const std::optional<std::chrono::milliseconds>& length) {
+    return length ? std::optional(write_duration(*length)) : std::nullopt;
 }
 
 std::vector<setting> settings_in_force(const store_choice& chosen, const file_settings& file) {
     const run_options defaults;
     return {
         store_setting(chosen, file),
-        file_setting("ttl", in_ms(file.ttl), ms(acquire_options{}.ttl), file),
-        file_setting("grace", in_ms(file.grace), "5s, or a sixth of the ttl if less", file),
+        file_setting("ttl", written(file.ttl), write_duration(acquire_options{}.ttl), file),
+        file_setting("grace", written(file.grace), "5s, or a sixth of the ttl if less", file),
         file_setting("held_code",
                      file.held_code ? std::optional(std::to_string(*file.held_code)) : std::nullopt,
                      std::to_string(defaults.held_code),
@@ -110,7 +106,7 @@ std::string as_text(const std::vector<setting>& all) {
         std::string line = one.name;
         line.resize(12, ' ');
         line += core::printable(one.value, 500);
-        line.resize(std::max<std::size_t>(46, line.size() + 2), ' ');
+        line.resize(std::max<std::size_t>(48, line.size() + 2), ' ');
         text +=
             line + one.origin + (one.place.empty() ? "" : " " + core::printable(one.place)) + "\n";
     }

@@ -102,6 +102,16 @@ milliseconds parse_duration(std::string_view text) {
     return milliseconds{total};
 }
 
+std::string write_duration(milliseconds length) {
+    const unit* best = units.data();
+    for (const auto& larger : units) {
+        if (length.count() != 0 && length.count() % larger.ms == 0) {
+            best = &larger;
+        }
+    }
+    return std::to_string(length.count() / best->ms) + std::string(best->name);
+}
+
 std::string show_duration(std::chrono::microseconds length) {
     const auto ms = std::chrono::duration_cast<milliseconds>(length).count();
     if (ms < 1'000) {

@@ -13,6 +13,9 @@ namespace dibs::cli {
 /// Errors: std::invalid_argument, whose text says what is wrong ("has no unit; write 30s").
 [[nodiscard]] std::chrono::milliseconds parse_duration(std::string_view text);
 
+/// As parse_duration reads it, to the millisecond: `30s`, `1m`, `1500ms`.
+[[nodiscard]] std::string write_duration(std::chrono::milliseconds length);
+
 /// Short and readable: `12 s`, `4 min 10 s`, `350 ms`.
 [[nodiscard]] std::string show_duration(std::chrono::microseconds length);
 

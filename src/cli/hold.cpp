@@ -25,7 +25,7 @@ constexpr std::array options{
 
 const command_syntax syntax{
     .name = "hold",
-    .usage = "dibs hold [OPTIONS] KEY --for DURATION --reason TEXT | --lift",
+    .usage = "dibs hold [OPTIONS] KEY (--for DURATION --reason TEXT | --lift)",
     .summary =
         "Puts KEY on hold: nobody may acquire it until the time is over or the hold is lifted. A "
         "lease that\n"
@@ -35,8 +35,8 @@ const command_syntax syntax{
     .first_operand = "key",
     .notes =
         "A second hold replaces the first. Holds survive restarts and reboots.\n"
-        "A slot of dibs once is a key of its own, JOB@SLOT; a hold on JOB does not reach it.\n"
-        "dibs once --dry-run tells the slot.\n"
+        "A hold on the name of a job of dibs once holds back all its slots that have not begun. A\n"
+        "slot alone is the key JOB@SLOT, which dibs once --dry-run tells.\n"
         "\n"
         "exit status: 0 done; 64 usage; 69 store not reachable; 78 configuration.",
     .examples =

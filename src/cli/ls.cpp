@@ -12,8 +12,6 @@
 
 #include <dibs/dibs.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -104,6 +102,12 @@ bool is_idle(const dibs::record& record) {
     return record.holders.empty() && record.waiters == 0 && record.blocked_for.count() == 0;
 }
 
+/// An empty answer may be that of another store than the jobs use.
+std::string nothing_in(const std::string& store, const std::string& prefix) {
+    return "no key" + (prefix.empty() ? "" : " that begins with " + quoted_key(prefix)) +
+           " is held, waited for or on hold in " + store;
+}
+
 }  // namespace
 
 const command_syntax& ls_syntax() {
@@ -120,8 +124,8 @@ int ls_command(const global_options& global, words given) {
         const auto store = settle_store(
             flag, find_settings(real_surroundings()), found.has("quiet"), store_use::existing);
         if (is_not_made_yet(store)) {
-            if (::isatty(STDERR_FILENO) == 1 && !found.has("quiet")) {
-                say(not_made_yet(store));
+            if (!found.has("quiet")) {
+                say_at_terminal(not_made_yet(store));
             }
             deliver(found.has("json") ? "[]\n" : "");
             return exit_status::ok;
@@ -154,6 +158,8 @@ int ls_command(const global_options& global, words given) {
             text += first ? "[]\n" : "\n]\n";
         } else if (!table.empty()) {
             text = as_text(table);
+        } else if (!found.has("quiet")) {
+            say_at_terminal(nothing_in(through.store().location, prefix));
         }
     }
     deliver(text);

@@ -31,12 +31,26 @@ void occupy_standard_descriptors() {
     }
 }
 
+int run_command_named(const std::string& name, const cli::global_options& global, cli::words rest) {
+    for (const auto& known : cli::catalogue()) {
+        if (known.name == name) {
+            return known.run(global, rest);
+        }
+    }
+    throw cli::usage_error("unknown command " + cli::as_given(name) + "; see dibs --help");
+}
+
 int command(const std::vector<std::string>& given) {
     const auto found = cli::parse_arguments(cli::main_syntax(), given);
     if (found.has("version")) {
         return cli::version_command({});
     }
-    if (found.has("help") || found.command.empty() || found.command.front() == "help") {
+    const bool help_command = !found.command.empty() && found.command.front() == "help";
+    if (help_command && found.command.size() > 1) {
+        const std::vector<std::string> asking{"--help"};
+        return run_command_named(found.command[1], {}, asking);
+    }
+    if (found.has("help") || found.command.empty() || help_command) {
         const bool asked = found.has("help") || !found.command.empty();
         const auto text = cli::help_text(cli::main_syntax());
         if (!asked) {
@@ -48,13 +62,7 @@ int command(const std::vector<std::string>& given) {
     }
     cli::global_options global;
     global.store = found.value("store");
-    const std::string& name = found.command.front();
-    for (const auto& known : cli::catalogue()) {
-        if (known.name == name) {
-            return known.run(global, cli::words(found.command).subspan(1));
-        }
-    }
-    throw cli::usage_error("unknown command " + cli::as_given(name) + "; see dibs --help");
+    return run_command_named(found.command.front(), global, cli::words(found.command).subspan(1));
 }
 
 }  // namespace

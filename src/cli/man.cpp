@@ -96,7 +96,9 @@ std::string about(const command_entry& one) {
     return roff;
 }
 
-constexpr std::string_view rest = R"(.SH EXIT STATUS
+constexpr std::string_view rest = R"(.SH DURATIONS
+A \fIDURATION\fR is a number and a unit, without a blank: 500ms, 30s, 0.5s, 5m, 2h, 1d. A number alone is refused.
+.SH EXIT STATUS
 .TP
 .B 0
 Done. Of \fBrun\fR: the command's own status.
@@ -150,6 +152,9 @@ Set for the command of \fBonce\fR, too.
 .TP
 .B DIBS_TERM
 Set for the command of \fBelect\fR, too.
+.TP
+.B DIBS_HELD_KEYS
+Set for these commands, for dibs itself, which knows by it that the holder of a key is you.
 .SH FILES
 .TP
 .IR ./dibs.toml ", " ~/.config/dibs/config.toml ", " /etc/dibs/config.toml

@@ -92,7 +92,8 @@ constexpr std::string_view notes =
     "again: give that key to whatever it calls, or use --at-most-once and lose the slot instead.";
 
 constexpr std::string_view examples =
-    "  0 3 * * *  dibs once nightly-report --every day --tz Europe/Berlin -- ./report.sh\n"
+    "  0 3 * * *  /usr/local/bin/dibs once nightly-report --every day --tz Europe/Berlin -- "
+    "/usr/local/bin/report\n"
     "  dibs once billing --slot 2026-11 --retries 3 --wait 1h -- ./bill 2026-11\n"
     "  dibs once nightly-report --every day --dry-run";
 

@@ -148,7 +148,7 @@ run_options check_run_options(const arguments& given, const file_settings& file)
                               as_given(given.operands.front()));
         }
     } else if (given.operands.empty()) {
-        throw usage_error("KEY is missing; see --help");
+        throw usage_error("KEY is missing; see dibs run --help");
     } else {
         checked.key = given.operands.front();
     }
@@ -160,7 +160,7 @@ run_options check_run_options(const arguments& given, const file_settings& file)
     }
     checked.command = given.command;
     if (checked.command.empty()) {
-        throw usage_error("COMMAND is missing; see --help");
+        throw usage_error("COMMAND is missing; see dibs run --help");
     }
 
     if (given.has("ttl")) {

@@ -248,7 +248,7 @@ const command_syntax& runs_syntax() {
         .usage = "dibs runs [OPTIONS] [JOB]",
         .summary =
             "Lists the slots of a job of dibs once: who ran it, when, how long, how it ended, and "
-            "who skipped. Without JOB: the jobs, each with the slot that was started last.",
+            "who\nskipped. Without JOB: the jobs, each with the slot that was started last.",
         .options = options,
         .operands_max = 1,
         .notes =
@@ -297,11 +297,16 @@ int runs_command(const global_options& global, words given) {
         throw failure(status_of(error), message);
     }
     const bool json_wanted = found.has("json");
+    const auto runs = runs_of(job, records);
     if (of_all) {
         deliver(json_wanted ? as_json(jobs) : as_text(jobs));
     } else {
-        const auto runs = runs_of(job, records);
         deliver(json_wanted ? as_json(runs) : as_text(runs));
+    }
+    if (jobs.empty() && runs.empty() && !json_wanted && !found.has("quiet")) {
+        // It may be another store than the jobs use.
+        say_at_terminal("no slot of " + (of_all ? "any job" : quoted_key(job)) + " is known in " +
+                        through.store().location + "; only dibs once keeps what it ran");
     }
     return exit_status::ok;
 }

@@ -29,6 +29,12 @@ void say(std::string_view text) noexcept {
     }
 }
 
+void say_at_terminal(std::string_view text) noexcept {
+    if (::isatty(STDERR_FILENO) == 1) {
+        say(text);
+    }
+}
+
 void deliver(std::string_view text) {
     while (!text.empty()) {
         const auto got = ::write(STDOUT_FILENO, text.data(), text.size());

@@ -14,6 +14,9 @@ namespace dibs::cli {
 /// Writes `dibs: TEXT` as one line in one write, so that lines of several processes do not mix.
 void say(std::string_view text) noexcept;
 
+/// As say, but only for somebody who sits there: in a crontab nothing is told that is no trouble.
+void say_at_terminal(std::string_view text) noexcept;
+
 /// Writes to stdout, all of it: a listing that nobody got is no success. Errors: failure,
 /// reader_gone.
 void deliver(std::string_view text);

@@ -146,6 +146,10 @@ TEST(Config, TellsWhereEachSettingComesFrom) {
     EXPECT_EQ(origin("store"), "file dibs.toml");
     EXPECT_EQ(origin("ttl"), "file dibs.toml");
     EXPECT_EQ(origin("held_code"), "default ");
+    auto as_text = how;
+    as_text.words.pop_back();
+    const auto text = process(as_text).wait().out;
+    EXPECT_NE(text.find("ttl         7s "), std::string::npos) << text;
     how.variables["DIBS_STORE"] = here.store();
     EXPECT_EQ(origin("store"), "environment DIBS_STORE");
     how.words.insert(how.words.end(), {"--store", "sqlite:/x/flag.db"});

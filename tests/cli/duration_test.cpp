@@ -87,5 +87,14 @@ TEST(Duration, IsShownShortly) {
     EXPECT_EQ(show_duration(milliseconds{90'000'000}), "1 d 1 h");
 }
 
+TEST(Duration, IsWrittenAsItIsRead) {
+    EXPECT_EQ(write_duration(milliseconds{30'000}), "30s");
+    EXPECT_EQ(write_duration(milliseconds{300'000}), "5m");
+    EXPECT_EQ(write_duration(milliseconds{86'400'000}), "1d");
+    for (const auto length : {0, 1, 1'500, 60'000, 61'000, 7'200'000}) {
+        EXPECT_EQ(parse_duration(write_duration(milliseconds{length})), milliseconds{length});
+    }
+}
+
 }  // namespace
 }  // namespace dibs::cli

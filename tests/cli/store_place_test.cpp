@@ -142,6 +142,23 @@ TEST(StorePlace, ANewFileIsToldAtATerminalOnce) {
     EXPECT_EQ(user.seen().find(told), std::string::npos) << user.seen();
 }
 
+TEST(StorePlace, AnEmptyAnswerNamesTheStoreAtATerminal) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+    const std::vector<std::vector<std::string>> questions{
+        {"ls"}, {"ls", "nobody"}, {"runs"}, {"runs", "nobody"}};
+    for (const auto& words : questions) {
+        const auto elsewhere = run_dibs(here, words);
+        EXPECT_EQ(elsewhere.status, 0);
+        EXPECT_EQ(elsewhere.out + elsewhere.err, "") << words.front();
+
+        screen user;
+        process shown(at(user, dibs_on(here, words)));
+        EXPECT_TRUE(user.shows("in " + here.store())) << words.front() << user.seen();
+        EXPECT_EQ(shown.wait().status, 0);
+    }
+}
+
 TEST(StorePlace, AUrlMayForbidThatTheFileIsMade) {
     const folder here;
     auto how = dibs_on(here, {"run", "k", "sh", "-c", "echo started"});

@@ -174,6 +174,24 @@ TEST_F(Texts, EveryOptionOfEveryCommandIsInAllOfThem) {
     }
 }
 
+TEST_F(Texts, HelpForACommandIsItsOwn) {
+    for (const auto& command : commands(here_)) {
+        EXPECT_EQ(output_of(here_, {"help", command}), output_of(here_, {command, "--help"}));
+    }
+    EXPECT_EQ(output_of(here_, {"help"}), output_of(here_, {"--help"}));
+    EXPECT_EQ(run_dibs(here_, {"help", "no-such-command"}).status, 64);
+}
+
+TEST_F(Texts, NoLineOfTheHelpIsTooLong) {
+    auto all = output_of(here_, {"help"});
+    for (const auto& command : commands(here_)) {
+        all += output_of(here_, {command, "--help"});
+    }
+    for (const auto& line : lines_of(all)) {
+        EXPECT_LE(line.size(), 110U) << line;
+    }
+}
+
 TEST_F(Texts, EveryCommandIsListedForTheShells) {
     for (const auto& command : commands(here_)) {
         EXPECT_TRUE(has_word(bash_line("''"), command)) << command;
