@@ -53,10 +53,10 @@ class assembler {
                 check_clock(now);
                 break;
             case op::end:
-                check_word(now, field::why, ends_);
+                check_word(now, field::why, end_words);
                 break;
             case op::refuse:
-                check_word(now, field::verb, verbs_);
+                check_word(now, field::verb, verb_words);
                 break;
             case op::stored:
                 check_stored(now);
@@ -231,12 +231,12 @@ class assembler {
         }
     }
 
-    static constexpr std::array<std::string_view, 5> ends_{"released",
-                                                           "revoked",
-                                                           "died",
-                                                           "expired",
-                                                           "lost"};
-    static constexpr std::array<std::string_view, 3> verbs_{"acquire", "renew", "release"};
+    static constexpr std::array<std::string_view, 5> end_words{"released",
+                                                               "revoked",
+                                                               "died",
+                                                               "expired",
+                                                               "lost"};
+    static constexpr std::array<std::string_view, 3> verb_words{"acquire", "renew", "release"};
 
     history& all_;
     std::unordered_map<std::int64_t, position> calls_;

@@ -104,10 +104,10 @@ class drawing {
         for (const auto& [name, y] : lane_names_) {
             text(6, y + 12, name, "lane");
             // Again further on, for whoever has scrolled.
-            for (double x = 1'200; x < width - 300; x += 1'200) {
-                text(x, y + lane_height_ + 4, name, "stamp");
+            for (int x = 1'200; x < static_cast<int>(width) - 300; x += 1'200) {
+                text(static_cast<double>(x), y + lane_height + 4, name, "stamp");
             }
-            line(0, y + lane_height_ + lane_gap / 2, width, "lane-line");
+            line(0, y + lane_height + lane_gap / 2, width, "lane-line");
         }
         draw_faults();
         draw_beliefs();
@@ -122,6 +122,7 @@ class drawing {
     static std::vector<std::int64_t> stamps_of(const history& of,
                                                const std::vector<position>& shown) {
         std::vector<std::int64_t> made;
+        made.reserve(shown.size());
         for (const auto at : shown) {
             made.push_back(of.events[at].sim());
         }
@@ -144,7 +145,7 @@ class drawing {
         const auto add = [&](const std::string& name) {
             lane_names_.emplace_back(name, y);
             const auto here = y;
-            y += lane_height_ + lane_gap;
+            y += lane_height + lane_gap;
             return here;
         };
         if (std::any_of(shown_.begin(), shown_.end(), [&](position at) {
@@ -295,7 +296,7 @@ class drawing {
                 hint);
             if (const auto lane = processes_.find(now[field::proc]);
                 now.has(field::proc) && lane != processes_.end()) {
-                bar(x1, x2, lane->second - 3, lane_height_ + 6, "#b9a16b33", "fault", "", hint);
+                bar(x1, x2, lane->second - 3, lane_height + 6, "#b9a16b33", "fault", "", hint);
             }
         }
         for (const auto at : shown_) {
@@ -473,7 +474,7 @@ class drawing {
     scale scale_;
     std::int64_t from_;
     std::int64_t until_;
-    static constexpr double lane_height_ = strips * strip_height + 3 + rows * row_height;
+    static constexpr double lane_height = strips * strip_height + 3 + rows * row_height;
     double height_ = 0;
     double world_ = 0;
     std::map<text_id, double> processes_;

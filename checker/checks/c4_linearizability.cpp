@@ -17,7 +17,7 @@ constexpr std::uint64_t shrink_factor = 20;
 std::string described(const history& all, const traced<fenced_register>& which) {
     const auto& action = which.op.what;
     const auto& inv = all.events[which.begin];
-    const auto who = process_in(all, inv[field::proc]);
+    auto who = process_in(all, inv[field::proc]);
     const auto fence = action.fenced ? " with fence " + std::to_string(action.fence) : "";
     switch (action.what) {
         case fenced_register::kind::read:
@@ -111,6 +111,7 @@ void judge(const subject& of,
            finding_list& violations,
            finding_list& undecided) {
     std::vector<operation<Model>> ops;
+    ops.reserve(traces.size());
     for (const auto& which : traces) {
         ops.push_back(which.op);
     }

@@ -271,6 +271,7 @@ void shrink(shrinker<fenced_mutex>& what) {
         }
     }
     std::vector<std::vector<std::size_t>> parts;
+    parts.reserve(by_fence.size());
     for (auto& [fence, group] : by_fence) {
         parts.push_back(std::move(group));
     }
