@@ -4,7 +4,8 @@
 // public header that needs Boost (1.81 or newer).
 //
 // The completion is `void(boost::system::error_code, …)`: Asio turns only that type into an
-// exception. It runs on the executor associated with the handler. Cancellation: terminal, partial
+// exception. It runs on the executor associated with the handler, whose context must live until
+// then, as with any asynchronous operation: stop the client first. Cancellation: terminal, partial
 // and total, through the handler's slot; a cancelled acquire ends with errc::cancelled and holds
 // nothing.
 
@@ -22,6 +23,7 @@
 #include <boost/asio/query.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -65,6 +67,7 @@ class homecoming final : public boost::asio::execution_context::service {
             auto* const last = one.get();
             (last_ != nullptr ? last_->next : first_) = std::move(one);
             last_ = last;
+            ++waiting_;
             if (std::exchange(called_, true)) {
                 return;
             }
@@ -77,19 +80,23 @@ class homecoming final : public boost::asio::execution_context::service {
         boost::asio::post(home_, [this] { run_waiting(); });
     }
 
+    // As many as wait when it begins: a handler may make its successor arrive at once, and the
+    // context has other work. And none once the context was stopped. What is left has been called
+    // for.
     void run_waiting() {
-        for (bool just_called = true;; just_called = false) {
+        std::size_t left = 1;
+        for (bool just_called = true; left > 0 && (just_called || !home_.stopped());
+             just_called = false) {
             std::unique_ptr<arrival> one;
             bool another = false;
             {
                 const std::lock_guard lock(mutex_);
                 called_ = called_ && !just_called;
+                left = (just_called ? waiting_ : left) - 1;
                 if (!first_) {
                     return;
                 }
-                one = std::move(first_);
-                first_ = std::move(one->next);
-                last_ = first_ ? last_ : nullptr;
+                one = take_first();
                 another = first_ && !std::exchange(called_, true);
             }
             if (another) {
@@ -97,6 +104,15 @@ class homecoming final : public boost::asio::execution_context::service {
             }
             one.release()->arrive();
         }
+    }
+
+    // Requires: somebody waits, and the lock is held.
+    std::unique_ptr<arrival> take_first() {
+        auto one = std::move(first_);
+        first_ = std::move(one->next);
+        last_ = first_ ? last_ : nullptr;
+        --waiting_;
+        return one;
     }
 
     void shutdown() override {
@@ -107,9 +123,7 @@ class homecoming final : public boost::asio::execution_context::service {
             if (!first_) {
                 return;
             }
-            one = std::move(first_);
-            first_ = std::move(one->next);
-            last_ = first_ ? last_ : nullptr;
+            one = take_first();
         }
     }
 
@@ -117,6 +131,7 @@ class homecoming final : public boost::asio::execution_context::service {
     std::mutex mutex_;
     std::unique_ptr<arrival> first_;
     arrival* last_ = nullptr;
+    std::size_t waiting_ = 0;
     bool called_ = false;  ///< a post is on its way
 };
 

@@ -280,6 +280,52 @@ TEST(Asio, AHandlerThatBlocksHoldsUpNoOther) {
     EXPECT_TRUE(waited);
 }
 
+// The memory store answers inside the call, so each turn of the loop makes the next one arrive.
+TEST(Asio, ACoroutineThatNeverRestsLeavesTurnsToOthers) {
+    asio::io_context io;
+    client through{"memory:"};
+    constexpr int rounds_max = 10'000;
+    int rounds = 0;
+    bool other_ran = false;
+    asio::co_spawn(
+        io,
+        [&]() -> asio::awaitable<void> {
+            for (; rounds < rounds_max && !other_ran; ++rounds) {
+                auto held = co_await async_try_acquire(through, "k", {}, asio::use_awaitable);
+                if (rounds == 0) {
+                    asio::post(io, [&] { other_ran = true; });
+                }
+                co_await async_release(std::move(*held), asio::use_awaitable);
+            }
+        },
+        asio::detached);
+    io.run();
+    EXPECT_TRUE(other_ran);
+    EXPECT_LT(rounds, rounds_max);
+}
+
+TEST(Asio, AStoppedContextRunsNoMoreUntilItIsRestarted) {
+    asio::io_context io;
+    client through{"memory:"};
+    int calls = 0;
+    for (int number = 0; number < 3; ++number) {
+        async_try_acquire(through,
+                          "k" + std::to_string(number),
+                          {},
+                          asio::bind_executor(io, [&](error_code, std::optional<lease>) {
+                              ++calls;
+                              io.stop();
+                          }));
+    }
+    for (int turn = 1; turn <= 3; ++turn) {
+        io.run();
+        EXPECT_EQ(calls, turn);
+        io.restart();
+    }
+    io.run();
+    EXPECT_EQ(calls, 3);
+}
+
 TEST(Asio, AHandlerThatThrowsTakesNoOtherWithIt) {
     asio::io_context io;
     client through{"memory:"};
