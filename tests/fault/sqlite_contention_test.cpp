@@ -4,18 +4,25 @@
 // lock.
 
 #include "sqlite_peer.hpp"
+#include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <deque>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace dibs::testing {
@@ -73,6 +80,113 @@ TEST_F(SqliteContention, AForeignWriterDelaysAndDoesNotFail) {
     later.join();
     EXPECT_EQ(told.what, core::verdict::granted) << told.detail;
     EXPECT_GE(took, 250ms) << "it was locked out";
+}
+
+/// Runs tasks in the thread that posts them, and lets a test come between before something is left.
+class leaving_executor final : public core::executor {
+  public:
+    void post(core::task work) override {
+        {
+            const std::lock_guard lock(mutex_);
+            queue_.push_back(std::move(work));
+        }
+        run_left();
+    }
+    void leave(core::task work) override {
+        before_leaving();
+        const std::lock_guard lock(mutex_);
+        queue_.push_back(std::move(work));
+    }
+    void run_left() override {
+        for (;;) {
+            core::task next;
+            {
+                const std::lock_guard lock(mutex_);
+                if (queue_.empty()) {
+                    return;
+                }
+                next = std::move(queue_.front());
+                queue_.pop_front();
+            }
+            next();
+        }
+    }
+
+    std::function<void()> before_leaving = [] {};
+
+  private:
+    std::mutex mutex_;
+    std::deque<core::task> queue_;
+};
+
+/// Tells whether a thread of the store has looked at the clock.
+class observed_time final : public core::time_source {
+  public:
+    explicit observed_time(core::time_source& real) : real_(real) {}
+    [[nodiscard]] core::instant now() const noexcept override {
+        if (std::this_thread::get_id() != home_) {
+            others_looked = true;
+        }
+        return real_.now();
+    }
+    void arm(core::timer& alarm, core::instant due) override { real_.arm(alarm, due); }
+    void disarm(core::timer& alarm) noexcept override { real_.disarm(alarm); }
+
+    mutable std::atomic<bool> others_looked{false};
+
+  private:
+    core::time_source& real_;
+    const std::thread::id home_ = std::this_thread::get_id();
+};
+
+// The worker has a second batch to do, so it leaves the answers to the first; but before it has done
+// so a lent thread has taken the second batch and brought its answers. Nobody comes after that.
+TEST_F(SqliteContention, WhatTheWorkerLeavesIsToldThoughALentThreadTakesItsWork) {
+    pumped_environment world;
+    leaving_executor exec;
+    std::promise<void> about_to_leave;
+    std::promise<void> others_told;
+    std::promise<void> first_told;
+    std::promise<void> second_told;
+    exec.before_leaving = [&, once = false]() mutable {
+        if (!std::exchange(once, true)) {
+            about_to_leave.set_value();
+            others_told.get_future().wait();
+        }
+    };
+    const auto seen = world.view();
+    observed_time time{seen.time};
+    store::sqlite_options options;
+    options.path = file();
+    options.who = {"here", ::getpid(), "tester", "test"};
+    std::error_code error;
+    std::string detail;
+    const auto here =
+        store::open_sqlite_store({exec, time, seen.random, seen.notices}, options, error, detail);
+    ASSERT_TRUE(here) << detail;
+    const auto ask = [&](std::uint64_t number, std::function<void()> told) {
+        std::vector<core::entry> batch;
+        batch.push_back(
+            {acquire_of("k" + std::to_string(number), holder_of(number)), world.now() + 60s});
+        here->execute(store::lane::others, std::move(batch), [told](const store::answers& given) {
+            EXPECT_EQ(given.front().what, core::verdict::granted) << given.front().detail;
+            told();
+        });
+    };
+    foreign_writer other{file()};
+    other.lock();
+    ask(1, [&] { first_told.set_value(); });
+    ASSERT_TRUE(eventually([&] { return time.others_looked.load(); })) << "it has begun";
+    here->begin_assist();
+    ask(2, [&] { second_told.set_value(); });
+    other.unlock();
+    about_to_leave.get_future().wait();
+    EXPECT_TRUE(here->assist());
+    here->end_assist();
+    others_told.set_value();
+    EXPECT_EQ(first_told.get_future().wait_for(20s), std::future_status::ready);
+    EXPECT_EQ(second_told.get_future().wait_for(20s), std::future_status::ready);
+    here->close();
 }
 
 TEST_F(SqliteContention, BeyondTheDeadlineItIsBusyAndSurelyNotDone) {

@@ -118,7 +118,7 @@ worker::queue worker::take_some() {
 
 // Requires: nothing is running. The database is free again before anybody is told: what is told may
 // call `stop`.
-void worker::run_now(std::unique_lock<std::mutex>& held) {
+bool worker::run_now(std::unique_lock<std::mutex>& held) {
     running_ = true;
     auto some = take_some();
     held.unlock();
@@ -134,6 +134,7 @@ void worker::run_now(std::unique_lock<std::mutex>& held) {
         changed_.notify_all();
     }
     outside_.tell(std::move(letters), busy);
+    return busy;
 }
 
 void worker::work() {
@@ -143,8 +144,15 @@ void worker::work() {
         if (stopping_) {
             return;
         }
-        run_now(held);
+        const bool left = run_now(held);
         held.lock();
+        // A lent thread has come for the work meanwhile, and may have told its own part before ours
+        // was left.
+        if (left && !stopping_ && (running_ || queue_.empty())) {
+            held.unlock();
+            outside_.tell({}, false);
+            held.lock();
+        }
     }
 }
 
@@ -205,7 +213,7 @@ bool worker::assist() noexcept {
         return false;
     }
     const auto alive = shared_from_this();
-    run_now(held);
+    static_cast<void>(run_now(held));
     return true;
 }
 

@@ -47,7 +47,7 @@ class worker : public std::enable_shared_from_this<worker> {
         /// Before anybody is told; adds what is to be told besides.
         std::function<void(aftermath&, std::vector<core::task>&)> after_commit;
         /// Brings completions to their callers. These may run at once, on this thread, and stop the
-        /// worker; not when it is `busy`, and will then bring more.
+        /// worker; not when it is `busy`, and will then bring more, or nothing.
         std::function<void(std::vector<core::task>, bool busy)> tell;
     };
 
@@ -90,7 +90,8 @@ class worker : public std::enable_shared_from_this<worker> {
     [[nodiscard]] queue take_some();
     /// Returns what is to be told, once the database is free again.
     [[nodiscard]] std::vector<core::task> run(queue some);
-    void run_now(std::unique_lock<std::mutex>& held);
+    /// True: something was left to be told, and must be.
+    bool run_now(std::unique_lock<std::mutex>& held);
     [[nodiscard]] std::vector<core::task> refuse_rest();
 
     database& file_;
