@@ -29,7 +29,7 @@ enum class errc {
     holder_was_asleep,  ///< the process did not run while the deadline passed
     max_hold_reached,   ///< the lease was held for as long as its options allow
     not_held,           ///< the handle holds nothing: released, moved from, or handed over
-    store_replaced,     ///< the store's file was moved, removed or replaced under the lease
+    store_replaced,     ///< the store's file or its log was moved, removed or replaced
 
     // Neither now nor later in this form.
     fenced_off,        ///< the guarded resource has seen a newer fence

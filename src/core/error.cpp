@@ -38,7 +38,8 @@ class code_category final : public std::error_category {
             case errc::not_held:
                 return "this handle holds no lease";
             case errc::store_replaced:
-                return "the store's file was moved, removed or replaced while the lease was held";
+                return "the store's file or its log was moved, removed or replaced while the lease "
+                       "was held";
             case errc::fenced_off:
                 return "the resource has seen a newer fence";
             case errc::cancelled:

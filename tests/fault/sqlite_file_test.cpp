@@ -323,6 +323,40 @@ TEST_F(SqliteFile, ARenewalNoticesSoonThatTheFileWasTakenAway) {
     expect_displaced(told);
 }
 
+// Without log and index the next process begins with new ones, and sees nothing of what is held.
+TEST_F(SqliteFile, ARenewalNoticesSoonThatTheLogWasTakenAway) {
+    const std::pair<const char*, std::function<void(const std::string& path)>> ways[] = {
+        {"moved",
+         [](const std::string& path) {
+             fs::rename(path + "-wal", path + ".old-wal");
+             fs::rename(path + "-shm", path + ".old-shm");
+         }},
+        {"replaced",
+         [](const std::string& path) {
+             fs::remove(path + "-wal");
+             fs::remove(path + "-shm");
+             sqlite_peer next{path};
+             EXPECT_EQ(next.ask("acquire k 3600000 attached").substr(0, 7), "granted")
+                 << "this harm is done, or the test tests nothing; the holder has to learn of it";
+         }},
+    };
+    for (const auto& [way, happens] : ways) {
+        SCOPED_TRACE(way);
+        const auto path = (folder_.path() / way).string();
+        sqlite_here here{path};
+        ASSERT_TRUE(here.opened()) << here.detail;
+        ASSERT_EQ(here.ask(acquire_of("k", holder_of(1))).what, core::verdict::granted);
+        happens(path);
+        const auto end = here.world().now() + 10s;
+        core::answer told;
+        do {
+            told = here.ask(renew_of("k", holder_of(1)));
+        } while (told.what == core::verdict::renewed && here.world().now() < end);
+        expect_displaced(told);
+        EXPECT_EQ(here.ask(acquire_of("other", holder_of(2))).took, core::effect::no);
+    }
+}
+
 TEST_F(SqliteFile, AFileThatCameBackIsTrustedAgain) {
     sqlite_here here{file()};
     ASSERT_TRUE(here.opened()) << here.detail;

@@ -118,6 +118,15 @@ TEST_F(SqlitePlaceOf, AFolderThatIsNotThereIsNamedAndNotMade) {
     expect_refused(at("file/dibs.sqlite"), errc::store_unreachable, at("file"));
 }
 
+TEST_F(SqlitePlaceOf, ARelativePathInAFolderThatIsGoneIsToldAsThat) {
+    fs::create_directory(at("gone"));
+    const auto before = fs::current_path();
+    fs::current_path(at("gone"));
+    fs::remove(at("gone"));
+    expect_refused("dibs.sqlite", errc::store_unreachable, "the current folder cannot be found");
+    fs::current_path(before);
+}
+
 TEST_F(SqlitePlaceOf, WhoeverOnlyReadsMakesNothing) {
     expect_refused(at("dibs.sqlite"), errc::store_unreachable, "no store at this path", false);
     EXPECT_TRUE(names().empty());

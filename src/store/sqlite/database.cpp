@@ -201,6 +201,8 @@ failure database::start() {
         if (!identity_ || sqlite_has_moved()) {
             return explain(moved, {});
         }
+        log_path_ = sqlite3_filename_wal(sqlite3_db_filename(raw, "main"));
+        log_ = identity_of(log_path_);
     }
     return {};
 }
@@ -235,7 +237,8 @@ failure database::explain(int code, std::string_view doing) const {
     if (code == moved) {
         return {errc::store_unreachable,
                 shown_path(options_.path) +
-                    ": the file was moved, removed or replaced while it was in use, so others may "
+                    ": the file or its log was moved, removed or replaced while it was in use, so "
+                    "others may "
                     "already work with another one at its path; open the store again"};
     }
     return translate(db_.get(), code, doing);
@@ -372,7 +375,7 @@ void database::run_together(units all, aftermath& after) {
                              : explain(code, shown_path(options_.path) + ": cannot be written");
         if (code != SQLITE_OK) {
             undo();
-            place_due_ = {};
+            place_due_ = log_due_ = {};
         }
         records_.settle(code == SQLITE_OK);
         who_.settle(code == SQLITE_OK);
@@ -446,7 +449,13 @@ bool database::has_moved(bool look_now) {
     if (!look_now && now < place_due_) {
         return false;
     }
-    const bool displaced = identity_ ? identity_of(options_.path) != identity_ : sqlite_has_moved();
+    bool displaced = identity_ ? identity_of(options_.path) != identity_ : sqlite_has_moved();
+    // Whoever opens the file when its log is gone makes a new one, and neither sees what the other
+    // writes. Not before every grant: a look costs as much as a tenth of one.
+    if (!displaced && log_ && now >= log_due_) {
+        displaced = identity_of(log_path_) != log_;
+        log_due_ = displaced ? core::instant{} : now + place_every;
+    }
     place_due_ = displaced ? core::instant{} : now + place_every;
     return displaced;
 }

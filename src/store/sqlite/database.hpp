@@ -159,6 +159,9 @@ class database {
     core::instant busy_until_{};
     std::optional<file_identity> identity_;  // of the open file; empty with another vfs
     core::instant place_due_{};              // when to look at the path again
+    std::string log_path_;
+    std::optional<file_identity> log_;  // of the open log, which lasts as long as the connection
+    core::instant log_due_{};
     std::atomic<bool> giving_up_ = false;
 
     std::int64_t purge_cursor_ = -1;  // -1: nowhere yet

@@ -189,7 +189,13 @@ failure prepare_place(std::string& path, bool make) {
         return translate_errno(EISDIR, shown_path(path) + ": cannot be opened");
     }
     std::error_code trouble;
-    const auto whole = fs::weakly_canonical(fs::absolute(path, trouble), trouble);
+    const auto from_root = fs::absolute(path, trouble);
+    if (trouble) {
+        return translate_errno(
+            trouble.value(),
+            shown_path(path) + ": cannot be opened, for the current folder cannot be found");
+    }
+    const auto whole = fs::weakly_canonical(from_root, trouble);
     if (trouble) {
         return translate_errno(trouble.value(), shown_path(path) + ": cannot be opened");
     }
