@@ -67,7 +67,8 @@ class client_options {
 ///
 /// Thread safety: all members but the destructor and moves may be called from any thread at the
 /// same time. The destructor waits shortly for releases under way; leases that are still held then
-/// are given back, and their handles are lost. Not to be used in a forked child.
+/// are given back, and their handles are lost. In a forked child the client cannot be used
+/// (errc::unsupported), and its destruction changes nothing there: make another one.
 class client {
   public:
     /// Opens a store by its URL: `sqlite:/var/lib/app/locks.db`, `memory:`. Errors:

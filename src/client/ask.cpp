@@ -11,7 +11,7 @@ core::reply ask(client_core& through, core::verb what, core::nanoseconds patienc
     core::reply told;
     through.run([&](core::task done) {
         if (through.closed()) {
-            told.given = core::refused(errc::closed, "the client is closed");
+            told.given = through.refusal();
             done();
             return;
         }

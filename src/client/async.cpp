@@ -17,7 +17,9 @@ void operation::state::start(const std::shared_ptr<detail::client_core>& core,
                              recipes::mutex::completion done) {
     recipes::mutex_outcome at_once;
     if (core->closed()) {
-        at_once.error = errc::closed;
+        auto refusal = core->refusal();
+        at_once.error = refusal.error;
+        at_once.detail = std::move(refusal.detail);
     } else if (cancelled) {
         at_once.error = errc::cancelled;
     }
@@ -90,7 +92,7 @@ void start(std::shared_ptr<asynchronous_acquire> which) {
         request.state->start(request.core, std::move(request.key), request.terms, std::move(told));
     } else if (request.core->closed()) {
         recipes::mutex_outcome closed;
-        closed.error = errc::closed;
+        closed.error = request.core->refusal().error;
         told(std::move(closed));
     } else {
         request.core->mutex().acquire(

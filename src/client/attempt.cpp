@@ -21,7 +21,9 @@ recipes::mutex_outcome acquired(const std::shared_ptr<client_core>& core,
     recipes::mutex_outcome outcome;
     core->run([&](core::task done) {
         if (core->closed()) {
-            outcome.error = errc::closed;
+            auto refusal = core->refusal();
+            outcome.error = refusal.error;
+            outcome.detail = std::move(refusal.detail);
             done();
             return;
         }

@@ -152,7 +152,7 @@ lease adopted(const std::shared_ptr<detail::client_core>& core,
     recipes::lease_ptr taken;
     core->run([&](core::task done) {
         if (core->closed()) {
-            told.given = core::refused(errc::closed, "the client is closed");
+            told.given = core->refusal();
             done();
             return;
         }
@@ -242,7 +242,9 @@ core::page one_page(detail::client_core& core,
     core::page page;
     core.run([&](core::task done) {
         if (core.closed()) {
-            page.error = errc::closed;
+            auto refusal = core.refusal();
+            page.error = refusal.error;
+            page.detail = std::move(refusal.detail);
             done();
             return;
         }

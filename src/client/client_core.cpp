@@ -82,6 +82,10 @@ void client_core::log(log_level level, std::string_view text) const {
 }
 
 void client_core::run(core::unique_function<void(core::task)> start) {
+    if (noticed_fork()) {
+        start([] {});
+        return;
+    }
     const auto bell = free_doorbell();
     store_->begin_assist();
     env_.exec.post([&start, bell] { start([bell] { bell->ring(); }); });
@@ -134,9 +138,21 @@ void client_core::finish_end() {
 }
 
 void client_core::close() noexcept {
-    if (!close_called_.exchange(true)) {
-        around_->end(*this, weak_from_this().lock());
+    if (close_called_.exchange(true)) {
+        return;
     }
+    if (noticed_fork()) {
+        left_alone_ = weak_from_this().lock();
+        return;
+    }
+    around_->end(*this, weak_from_this().lock());
+}
+
+core::answer client_core::refusal() const {
+    return ::getpid() == pid_ ? core::refused(errc::closed, "the client is closed")
+                              : core::refused(errc::unsupported,
+                                              "the process was forked after the client was made; "
+                                              "make another one in the child");
 }
 
 client_core::~client_core() {

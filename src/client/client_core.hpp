@@ -15,6 +15,8 @@
 
 #include <dibs/client.hpp>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -54,6 +56,10 @@ class client_core final : public std::enable_shared_from_this<client_core>, priv
 
     /// Runs `work` on the executor; at once when nobody else is at it.
     void post(core::task work) {
+        if (noticed_fork()) {
+            work();
+            return;
+        }
         // The work may hold the last other reference, and the executor needs itself until it is
         // idle.
         const auto keep = shared_from_this();
@@ -68,7 +74,10 @@ class client_core final : public std::enable_shared_from_this<client_core>, priv
     [[nodiscard]] core::undo& undo() noexcept { return *undo_; }
     [[nodiscard]] core::watchdog& watchdog() noexcept { return *watchdog_; }
     [[nodiscard]] recipes::mutex& mutex() noexcept { return *mutex_; }
+    /// Also in a forked child, as soon as something is asked there.
     [[nodiscard]] bool closed() const noexcept { return closed_; }
+    /// Requires: closed().
+    [[nodiscard]] core::answer refusal() const;
 
     [[nodiscard]] statistics stats();
 
@@ -77,10 +86,19 @@ class client_core final : public std::enable_shared_from_this<client_core>, priv
                 std::unique_ptr<store::store> opened,
                 const client_options& options);
 
+    /// A forked child has none of our threads, and locks and queues as they were in that moment:
+    /// nothing of it may be used. What is run there finds the client closed.
+    [[nodiscard]] bool noticed_fork() noexcept {
+        const bool forked = ::getpid() != pid_;
+        closed_ = closed_ || forked;
+        return forked;
+    }
+
     void begin_end() override;
     [[nodiscard]] bool settled() const override;
     void finish_end() override;
 
+    const pid_t pid_ = ::getpid();
     const std::unique_ptr<surroundings> around_;
     const core::environment env_;
     const std::function<void(log_level, std::string_view)> log_;
@@ -93,6 +111,7 @@ class client_core final : public std::enable_shared_from_this<client_core>, priv
     std::unique_ptr<recipes::mutex> mutex_;
     std::atomic<bool> closed_{false};
     std::atomic<bool> close_called_{false};
+    std::shared_ptr<client_core> left_alone_;  ///< in a forked child: itself, for ever
 };
 
 /// What a public lease points to.

@@ -164,7 +164,7 @@ void renew_and_wait(const std::shared_ptr<detail::lease_handle>& handle,
     handle->core->run([&](core::task done) {
         auto& core = *handle->core;
         if (core.closed()) {
-            told.given = core::refused(errc::closed, {});
+            told.given = core.refusal();
             done();
             return;
         }

@@ -120,7 +120,12 @@ slot_claim claim_slot(client& through, const slot_terms& asked, std::stop_token 
         });
         core->run([&](core::task done) {
             if (core->closed() || state->cancelled) {
-                outcome.error = core->closed() ? errc::closed : errc::cancelled;
+                outcome.error = errc::cancelled;
+                if (core->closed()) {
+                    auto refusal = core->refusal();
+                    outcome.error = refusal.error;
+                    outcome.detail = std::move(refusal.detail);
+                }
                 done();
                 return;
             }

@@ -7,6 +7,8 @@
 #include <dibs/dibs.hpp>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -17,6 +19,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace dibs {
@@ -196,6 +199,55 @@ TEST(Client, AClientMayGoInACompletion) {
     ASSERT_TRUE(eventually([&] { return told.load(); }));
     EXPECT_TRUE(eventually([&] { return !held->held(); }));
     EXPECT_EQ(held->release(), release_outcome::not_held);
+}
+
+// Forked in the worst moment: while the only thread that the child has is inside the client.
+TEST(Client, AForkedChildIsRefusedAndMayLetGo) {
+    auto through = std::make_unique<client>("memory:");
+    auto held = through->try_acquire("k");
+    ASSERT_TRUE(held);
+    const auto refused = [&] {
+        std::error_code code;
+        const auto expected = make_error_code(errc::unsupported);
+        const auto is_expected = [&] { return std::exchange(code, {}) == expected; };
+        std::error_code told;
+        start_acquire(*through,
+                      "async",
+                      {},
+                      std::make_unique<told_by_handler>(
+                          [&](std::error_code error, const std::optional<lease>& got) {
+                              told = got ? std::error_code{} : error;
+                          }));
+        bool all = told == expected;
+        all = !through->try_acquire("other", {}, code) && is_expected() && all;
+        all = !through->acquire("k", {.wait = 1min}, std::stop_source{}.get_token(), code) &&
+              is_expected() && all;
+        all = through->list("", code).empty() && is_expected() && all;
+        all = held->hand_over(code).empty() && is_expected() && all;
+        held->renew(10s, code);
+        all = is_expected() && all;
+        all = held->release(code) == release_outcome::not_held && all;
+        held.reset();
+        through.reset();
+        return all;
+    };
+    std::atomic<pid_t> child{0};
+    auto handler =
+        std::make_unique<told_by_handler>([&](std::error_code, const std::optional<lease>&) {
+            const pid_t made = ::fork();
+            if (made == 0) {
+                ::alarm(20);
+                ::_exit(refused() ? 0 : 1);
+            }
+            child = made;
+        });
+    start_acquire(*through, "another", {}, std::move(handler));
+    ASSERT_TRUE(eventually([&] { return child.load() != 0; }));
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child.load());
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(held->held());
+    EXPECT_FALSE(through->try_acquire("k")) << "nobody gave it back";
 }
 
 TEST(Client, LeasesMayOutliveTheirClient) {
