@@ -20,9 +20,15 @@ namespace {
 /// A key has 1,024 bytes at most, and JSON may write six for one of them.
 constexpr std::size_t text_bytes_max = 16 * 1024;
 
-std::string read_some(std::istream& from) {
+/// `named`: for people.
+std::string read_some(std::istream& from, const std::string& named) {
     std::string text(text_bytes_max + 1, '\0');
+    errno = 0;
     from.read(text.data(), static_cast<std::streamsize>(text.size()));
+    // A folder opens like a file, and fails only now.
+    if (from.bad()) {
+        throw configuration_error(named + ": " + std::strerror(errno != 0 ? errno : EIO));
+    }
     text.resize(static_cast<std::size_t>(from.gcount()));
     return text;
 }
@@ -39,13 +45,13 @@ std::string handle_in(std::string text) {
 }
 
 std::string read_handle_file(const std::string& path) {
+    const auto named = "--handle-file " + core::printable(path);
     errno = 0;
     std::ifstream file(path, std::ios::binary);
     if (!file) {
-        throw configuration_error("--handle-file " + core::printable(path) + ": " +
-                                  std::strerror(errno != 0 ? errno : EIO));
+        throw configuration_error(named + ": " + std::strerror(errno != 0 ? errno : EIO));
     }
-    return handle_in(read_some(file));
+    return handle_in(read_some(file, named));
 }
 
 }  // namespace
@@ -59,8 +65,8 @@ std::string handle_given(const command_syntax& syntax, const arguments& found) {
     if (path != nullptr) {
         handle = read_handle_file(*path);
     } else if (!found.operands.empty()) {
-        handle =
-            found.operands.front() == "-" ? handle_in(read_some(std::cin)) : found.operands.front();
+        handle = found.operands.front() == "-" ? handle_in(read_some(std::cin, "standard input"))
+                                               : found.operands.front();
     } else if (const char* variable = std::getenv("DIBS_HANDLE")) {
         handle = handle_in(variable);
     } else {

@@ -134,6 +134,9 @@ TEST(Handle, ThatIsNoneIsRefused) {
     EXPECT_EQ(run_dibs(here, {"release", ""}).status, 64);
     EXPECT_EQ(run_dibs(here, {"release", "--handle-file", here.file("empty")}).status, 64);
     EXPECT_EQ(run_dibs(here, {"release", "--handle-file", here.file("missing")}).status, 78);
+    const auto folder_named = run_dibs(here, {"release", "--handle-file", here.file("")});
+    EXPECT_EQ(folder_named.status, 78);
+    EXPECT_NE(folder_named.err.find("directory"), std::string::npos) << folder_named.err;
     EXPECT_EQ(run_dibs(here, {"release", "x", "--handle-file", here.file("empty")}).status, 64);
 }
 
