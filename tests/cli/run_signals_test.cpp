@@ -85,6 +85,31 @@ TEST(RunSignals, OneTermLeavesTheChildItsTime) {
     EXPECT_EQ(found.out, "ready\ncleaned\n");
 }
 
+/// The state of a process as ps shows it; 0: there is none.
+char state_of(const std::string& pid) {
+    const auto text = read_file("/proc/" + pid + "/stat");
+    const auto name_end = text.rfind(')');
+    return name_end == std::string::npos ? '\0' : text.at(name_end + 2);
+}
+
+TEST(RunSignals, AStoppedChildEndsToo) {
+    const folder here;
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+        process running(dibs_on(here, {"run", "k", "sh", "-c", "echo $$; kill -STOP $$"}));
+        ASSERT_TRUE(eventually([&] {
+            const auto said = running.out();
+            return said.ends_with("\n") && state_of(said.substr(0, said.size() - 1)) == 'T';
+        })) << running.err();
+        running.signal(number);
+        const bool ended = eventually([&] { return running.ended(); });
+        EXPECT_TRUE(ended) << number;
+        if (!ended) {
+            running.signal(SIGCONT);
+        }
+        EXPECT_EQ(running.wait().status, 128 + number);
+    }
+}
+
 TEST(RunSignals, TheWholeGroupIsReached) {
     const folder here;
     process running(dibs_on(here, {"run", "k", "sh", "-c", "sleep 300 & echo $!; wait"}));

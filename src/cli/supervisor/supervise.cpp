@@ -191,6 +191,7 @@ class supervisor {
                 put_aside_at_ = boot_now();
                 break;
             case SIGCONT:
+                child_stands_still_ = false;
                 put_aside_at_ = never;
                 // The shell brings the job back: to the front, if that is where we are now.
                 if (wants_terminal_ && terminal_.is_ours()) {
@@ -200,9 +201,25 @@ class supervisor {
             default:
                 break;
         }
-        if (!child_ended_) {
-            group_.signal(signal.number);
+        if (child_ended_) {
+            return;
         }
+        group_.signal(signal.number);
+        const bool asks_for_the_end = signal.number == SIGTERM || signal.number == SIGINT ||
+                                      signal.number == SIGHUP || signal.number == SIGQUIT;
+        if (asks_for_the_end && child_stands_still()) {
+            group_.signal(SIGCONT);  // a stopped process does not see the others
+            child_stands_still_ = false;
+        }
+    }
+
+    /// Also when we have not been told yet.
+    [[nodiscard]] bool child_stands_still() const {
+        siginfo_t seen{};
+        const auto which = static_cast<id_t>(child_);
+        return child_stands_still_ ||
+               (::waitid(P_PID, which, &seen, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+                seen.si_pid != 0);
     }
 
     /// Whether this INT or TERM needs no forwarding: an echo of the one before, or the one that
@@ -229,6 +246,7 @@ class supervisor {
                 break;
             }
             if (seen.si_code == CLD_STOPPED) {
+                child_stands_still_ = true;
                 child_stopped(seen.si_status);
                 continue;
             }
@@ -306,6 +324,7 @@ class supervisor {
     int status_ = 0;
     int killed_by_ = 0;
     instant asked_at_ = never;
+    bool child_stands_still_ = false;  // as far as look_at_child has seen
     instant put_aside_at_ = never;
     instant killed_at_ = never;
 };
