@@ -93,7 +93,7 @@ class once {
     once(const once&) = delete;
     once& operator=(const once&) = delete;
 
-    /// `done` is called once, never inside this call.
+    /// `done` is called once, never inside this call. The caller keeps what it gets until then.
     call_ptr claim(once_terms terms, completion done);
     void cancel(const call_ptr& which, errc why = errc::cancelled);
 
