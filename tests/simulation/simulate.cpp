@@ -193,6 +193,8 @@ int simulate(const settings& with) {
 }  // namespace
 
 int main(int count, char** words) {
+    // A violation is told when it is found, also to a file.
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     try {
         return simulate(read_arguments({words + 1, words + count}));
     } catch (const std::exception& thrown) {
