@@ -149,10 +149,10 @@ void client_core::close() noexcept {
 }
 
 core::answer client_core::refusal() const {
-    return ::getpid() == pid_ ? core::refused(errc::closed, "the client is closed")
-                              : core::refused(errc::unsupported,
-                                              "the process was forked after the client was made; "
-                                              "make another one in the child");
+    return made_here_.forked() ? core::refused(errc::unsupported,
+                                               "the process was forked after the client was made; "
+                                               "make another one in the child")
+                               : core::refused(errc::closed, "the client is closed");
 }
 
 client_core::~client_core() {

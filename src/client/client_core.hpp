@@ -11,11 +11,10 @@
 #include "core/undo.hpp"
 #include "core/watchdog.hpp"
 #include "recipes/mutex.hpp"
+#include "store/process_mark.hpp"
 #include "store/store.hpp"
 
 #include <dibs/client.hpp>
-
-#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -89,7 +88,7 @@ class client_core final : public std::enable_shared_from_this<client_core>, priv
     /// A forked child has none of our threads, and locks and queues as they were in that moment:
     /// nothing of it may be used. What is run there finds the client closed.
     [[nodiscard]] bool noticed_fork() noexcept {
-        const bool forked = ::getpid() != pid_;
+        const bool forked = made_here_.forked();
         closed_ = closed_ || forked;
         return forked;
     }
@@ -98,7 +97,7 @@ class client_core final : public std::enable_shared_from_this<client_core>, priv
     [[nodiscard]] bool settled() const override;
     void finish_end() override;
 
-    const pid_t pid_ = ::getpid();
+    const store::process_mark made_here_;
     const std::unique_ptr<surroundings> around_;
     const core::environment env_;
     const std::function<void(log_level, std::string_view)> log_;

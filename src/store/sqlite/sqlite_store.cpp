@@ -2,6 +2,7 @@
 #include "store/sqlite/sqlite_store.hpp"
 
 #include "core/key.hpp"
+#include "store/process_mark.hpp"
 #include "store/sqlite/database.hpp"
 #include "store/sqlite/diagnosis.hpp"
 #include "store/sqlite/holders_folder.hpp"
@@ -54,7 +55,6 @@ class sqlite_store final : public store {
           boot_id_(options.boot_id),
           full_(options.sync == sqlite_options::durability::full),
           self_(self),
-          pid_(::getpid()),
           box_(std::make_shared<sqlite::mailbox>(env.exec)),
           folder_(options.path, self),
           world_(env, options.clock, folder_),
@@ -208,7 +208,7 @@ class sqlite_store final : public store {
     [[nodiscard]] int lifeline() const noexcept { return folder_.lifeline(); }
 
   private:
-    [[nodiscard]] bool forked() const noexcept { return ::getpid() != pid_; }
+    [[nodiscard]] bool forked() const noexcept { return made_here_.forked(); }
 
     [[nodiscard]] core::answer unusable() const {
         return forked() ? core::refused(errc::unsupported,
@@ -286,7 +286,7 @@ class sqlite_store final : public store {
     const std::string boot_id_;
     const bool full_;
     const sqlite::process_id self_;
-    const pid_t pid_;
+    const process_mark made_here_;
     bool closed_ = false;
     bool swept_ = false;  // of the thread that runs the database
 
