@@ -191,7 +191,7 @@ class guarded_value final : public workload {
             linger(mine);
             return;
         }
-        if (scene_.chance.chance(150)) {
+        if (scene_.chance.chance(50)) {
             renew_by_hand(*mine);
         }
         step(mine, &guarded_value::write);
