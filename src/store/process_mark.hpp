@@ -42,12 +42,8 @@ class process_mark {
 
     /// Null: this kernel cannot do that.
     static number* emptied_by_fork() noexcept {
-        auto* const page = ::mmap(nullptr,
-                                  sizeof(number),
-                                  PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS,
-                                  -1,
-                                  0);
+        auto* const page = ::mmap(
+            nullptr, sizeof(number), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (page == MAP_FAILED) {
             return nullptr;
         }

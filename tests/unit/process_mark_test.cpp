@@ -4,7 +4,6 @@
 #include "store/process_mark.hpp"
 
 #include <gtest/gtest.h>
-
 #include <sys/wait.h>
 #include <unistd.h>
 
