@@ -10,6 +10,7 @@ dibs_packages_build=(
 dibs_packages_test=(
     libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
     sqlite3 procps
+    redis-server libhiredis-dev
 )
 dibs_packages_lint=(clang-format clang-tidy)
 

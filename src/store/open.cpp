@@ -10,7 +10,22 @@
 #ifdef DIBS_WITH_SQLITE
 #include "store/sqlite/sqlite_store.hpp"
 #endif
+#ifdef DIBS_WITH_REDIS
+#include "store/redis/redis_store.hpp"
+#endif
 #include "store/url.hpp"
+
+#ifdef DIBS_WITH_SQLITE
+#define DIBS_SCHEME_SQLITE "sqlite:, "
+#else
+#define DIBS_SCHEME_SQLITE ""
+#endif
+#ifdef DIBS_WITH_REDIS
+#define DIBS_SCHEME_REDIS "redis:, redis+unix:, "
+#else
+#define DIBS_SCHEME_REDIS ""
+#endif
+#define DIBS_SCHEMES DIBS_SCHEME_SQLITE DIBS_SCHEME_REDIS
 
 namespace dibs::store {
 
@@ -72,6 +87,25 @@ opened open_sqlite(url where, core::environment env, open_context context, std::
 }
 #endif
 
+#ifdef DIBS_WITH_REDIS
+opened open_redis(const url& where,
+                  core::environment env,
+                  open_context context,
+                  std::string_view text) {
+    std::string why;
+    auto address = redis::parse_address(text, where.options, why);
+    if (!address) {
+        return fault(errc::invalid_url, text, why);
+    }
+    redis_options options;
+    options.where = std::move(*address);
+    options.who = std::move(context.who);
+    opened result;
+    result.made = open_redis_store(env, std::move(options), result.error, result.detail);
+    return result;
+}
+#endif
+
 }  // namespace
 
 opened open(std::string_view text, core::environment env, open_context context) {
@@ -88,10 +122,21 @@ opened open(std::string_view text, core::environment env, open_context context) 
         return open_sqlite(std::move(*where), env, std::move(context), text);
     }
 #endif
+#ifdef DIBS_WITH_REDIS
+    if (where->scheme == "redis" || where->scheme == "redis+unix") {
+        return open_redis(*where, env, std::move(context), text);
+    }
+    if (where->scheme == "rediss") {
+        return fault(errc::unsupported,
+                     text,
+                     "this release does not speak TLS to a server; use a tunnel (stunnel, a "
+                     "sidecar) and redis:// to its local end");
+    }
+#endif
     return fault(errc::invalid_url,
                  text,
                  "no store of this build has the scheme " + where->scheme +
-                     ":; there are sqlite: and memory:");
+                     ":; there are " DIBS_SCHEMES "memory:");
 }
 
 std::string shown_url(std::string_view url) {

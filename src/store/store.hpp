@@ -12,7 +12,8 @@
 //
 // TIME. Expiry is decided by the store's own clock (`store_now::lease`), read once per step or per
 // batch, after the step has begun to exclude others. A grant is live while `now.lease < expires`. A
-// client's clock is never stored or compared. Fences, results and holds use `store_now::wall`.
+// client's clock is never stored or compared. Fences, results and holds use `store_now::wall`. A
+// store whose server has one clock for both says so in its capabilities (`steady_expiry`).
 //
 // acquire. In this order:
 //   1. executed later than `not_after`                                   -> too_late
@@ -102,6 +103,7 @@ struct capabilities {
     bool shared = false;            ///< several holders by weight and capacity
     bool keeps_grants = false;      ///< an acknowledged grant survives a restart of the store
     bool survives_restart = false;  ///< records outlive the last process that uses them
+    bool steady_expiry = true;      ///< a step of the store's calendar moves no expiry
     std::string_view fence_source;  ///< "counter in the row and wall clock"
     std::string_view scope;         ///< whom it excludes: "this host, this user"
 };

@@ -16,7 +16,9 @@ int digit_of(char letter) {
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-std::optional<std::string> decoded(std::string_view text) {
+}  // namespace
+
+std::optional<std::string> percent_decoded(std::string_view text) {
     std::string plain;
     for (std::size_t at = 0; at < text.size(); ++at) {
         if (text[at] != '%') {
@@ -37,8 +39,6 @@ std::optional<std::string> decoded(std::string_view text) {
     return plain;
 }
 
-}  // namespace
-
 std::optional<url> parse_url(std::string_view text, std::string& fault) {
     const auto colon = text.find(':');
     if (colon == std::string_view::npos || colon == 0) {
@@ -55,7 +55,7 @@ std::optional<url> parse_url(std::string_view text, std::string& fault) {
     }
     const auto after = text.substr(colon + 1);
     const auto mark = std::min(after.find('?'), after.size());
-    const auto rest = decoded(after.substr(0, mark));
+    const auto rest = percent_decoded(after.substr(0, mark));
     if (!rest) {
         fault =
             "a % in it is not followed by two hexadecimal digits other than 00 (write %25 for a "
@@ -68,9 +68,10 @@ std::optional<url> parse_url(std::string_view text, std::string& fault) {
         const auto end = std::min(options.find('&'), options.size());
         const auto option = options.substr(0, end);
         const auto equals = option.find('=');
-        const auto name = decoded(option.substr(0, equals));
-        const auto value = equals == std::string_view::npos ? std::optional<std::string>{""}
-                                                            : decoded(option.substr(equals + 1));
+        const auto name = percent_decoded(option.substr(0, equals));
+        const auto value = equals == std::string_view::npos
+                               ? std::optional<std::string>{""}
+                               : percent_decoded(option.substr(equals + 1));
         if (!name || name->empty() || !value) {
             fault = "an option in it is not of the form name=value";
             return std::nullopt;

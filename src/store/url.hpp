@@ -19,4 +19,7 @@ struct url {
 /// Empty when it is no URL: `fault` then says why.
 [[nodiscard]] std::optional<url> parse_url(std::string_view text, std::string& fault);
 
+/// Empty when a % is not followed by two hexadecimal digits other than 00.
+[[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
+
 }  // namespace dibs::store

@@ -17,8 +17,15 @@ namespace {
 
 /// Stores in a folder laid out as src/store: a private folder or a file pair each.
 std::set<std::string> stores_in(const std::filesystem::path& folder) {
-    const std::set<std::string> not_a_store{
-        "record", "store", "open", "url", "finding", "text_file", "CMakeLists"};
+    const std::set<std::string> not_a_store{"record",
+                                            "store",
+                                            "open",
+                                            "url",
+                                            "finding",
+                                            "text_file",
+                                            "mailbox",
+                                            "process_mark",
+                                            "CMakeLists"};
     std::set<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator{folder}) {
         const auto name = entry.path().stem().string();

@@ -2,16 +2,16 @@
 #include "store/sqlite/sqlite_store.hpp"
 
 #include "core/key.hpp"
+#include "store/mailbox.hpp"
 #include "store/process_mark.hpp"
+#include "store/record/watch_book.hpp"
 #include "store/sqlite/database.hpp"
 #include "store/sqlite/diagnosis.hpp"
 #include "store/sqlite/holders_folder.hpp"
 #include "store/sqlite/host_clock.hpp"
 #include "store/sqlite/host_surroundings.hpp"
 #include "store/sqlite/listener.hpp"
-#include "store/sqlite/mailbox.hpp"
 #include "store/sqlite/place.hpp"
-#include "store/sqlite/watch_book.hpp"
 #include "store/sqlite/worker.hpp"
 
 #include <dibs/error.hpp>
@@ -55,7 +55,7 @@ class sqlite_store final : public store {
           boot_id_(options.boot_id),
           full_(options.sync == sqlite_options::durability::full),
           self_(self),
-          box_(std::make_shared<sqlite::mailbox>(env.exec)),
+          box_(std::make_shared<mailbox>(env.exec)),
           folder_(options.path, self),
           world_(env, options.clock, folder_),
           listener_(std::make_shared<sqlite::listener>(folder_, [this](std::string key) {
@@ -217,7 +217,7 @@ class sqlite_store final : public store {
                         : core::refused(errc::closed, "the store was closed");
     }
 
-    void enrol(std::string key, bool begins, sqlite::watch_book::stay which) {
+    void enrol(std::string key, bool begins, watch_book::stay which) {
         sqlite::enrolment_job job;
         job.wish.key = key;
         job.wish.begins = begins;
@@ -290,8 +290,8 @@ class sqlite_store final : public store {
     bool closed_ = false;
     bool swept_ = false;  // of the thread that runs the database
 
-    std::shared_ptr<sqlite::mailbox> box_;
-    sqlite::watch_book book_;
+    std::shared_ptr<mailbox> box_;
+    watch_book book_;
     sqlite::holders_folder folder_;
     sqlite::host_surroundings world_;
     std::shared_ptr<sqlite::listener> listener_;

@@ -5,8 +5,8 @@
 #include "simulation/stores/memory_disk.hpp"
 #include "simulation/stores/step_log.hpp"
 #include "simulation/stores/store_model.hpp"
+#include "store/record/watch_book.hpp"
 #include "store/sqlite/database.hpp"
-#include "store/sqlite/watch_book.hpp"
 
 #include <dibs/error.hpp>
 
@@ -218,7 +218,7 @@ class host_store final : public store::store, private sqlite::surroundings {
     };
     struct enrolment_job {
         sqlite::enrolment wish;
-        sqlite::watch_book::stay which = 0;
+        dibs::store::watch_book::stay which = 0;
     };
     struct list_job {
         std::string prefix;
@@ -249,7 +249,7 @@ class host_store final : public store::store, private sqlite::surroundings {
         });
     }
 
-    void enrol(std::string key, bool begins, sqlite::watch_book::stay which) {
+    void enrol(std::string key, bool begins, dibs::store::watch_book::stay which) {
         auto& job = enrolments_.emplace_back();
         job.wish.key = std::move(key);
         job.wish.begins = begins;
@@ -392,7 +392,7 @@ class host_store final : public store::store, private sqlite::surroundings {
     const std::string location_ = "simulated:sqlite";
     sqlite::process_id id_;
     std::unique_ptr<sqlite::database> database_;
-    sqlite::watch_book book_;
+    dibs::store::watch_book book_;
     bool closed_ = false;
     bool working_ = false;
     bool dies_ = false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sqlite/watch_book.hpp"
+#include "store/record/watch_book.hpp"
 
 #include <utility>
 
-namespace dibs::store::sqlite {
+namespace dibs::store {
 
 watch_book::added watch_book::add(std::string_view key,
                                   watch_completion ready,
@@ -110,4 +110,4 @@ void watch_book::clear() {
     keys_.clear();
 }
 
-}  // namespace dibs::store::sqlite
+}  // namespace dibs::store

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which callers of this process wait for which key. However many they are, the process stands in
-// the file once per key.
+// Which callers of this process wait for which key. However many they are, the store is told once
+// per key.
 //
 // Thread safety: the executor alone.
 
@@ -14,22 +14,22 @@
 #include <unordered_map>
 #include <vector>
 
-namespace dibs::store::sqlite {
+namespace dibs::store {
 
 class watch_book {
   public:
-    /// One stay of the process in the file: a key may be left and entered again before the first
+    /// One stay of the process with a key: it may be left and entered again before the first
     /// entering is answered.
     using stay = std::uint64_t;
 
     struct added {
         watch_id id = 0;
-        stay begins = 0;         ///< not 0: enter the key in the file now
+        stay begins = 0;         ///< not 0: enter the key in the store now
         bool ready_now = false;  ///< the key is entered already
     };
     [[nodiscard]] added add(std::string_view key, watch_completion ready, wake_callback wake);
 
-    /// Not empty: leave this key in the file now.
+    /// Not empty: leave this key in the store now.
     [[nodiscard]] std::string remove(watch_id id);
 
     /// The entering of a stay is answered: tells those who waited for it.
@@ -62,4 +62,4 @@ class watch_book {
     stay next_stay_ = 0;
 };
 
-}  // namespace dibs::store::sqlite
+}  // namespace dibs::store

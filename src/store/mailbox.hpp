@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace dibs::store::sqlite {
+namespace dibs::store {
 
 class mailbox : public std::enable_shared_from_this<mailbox> {
   public:
@@ -73,4 +73,4 @@ class mailbox : public std::enable_shared_from_this<mailbox> {
     bool closed_ = false;
 };
 
-}  // namespace dibs::store::sqlite
+}  // namespace dibs::store

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where a server is and who we are there: from redis://user:password@host:port/db?option=value or
+// redis+unix://user:password@/path/to/socket?db=0.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dibs::store::redis {
+
+struct address {
+    std::string socket;  ///< path of a unix socket; empty: host and port
+    std::string host;
+    std::uint16_t port = 6379;
+    std::string user;  ///< empty: the default one
+    std::string password;
+    unsigned database = 0;
+    std::string prefix;
+    std::string name = "dibs";  ///< of the connections, for CLIENT LIST
+
+    /// For people: without password.
+    [[nodiscard]] std::string shown() const;
+};
+
+/// `text` is the URL as it was given; `options` those of it, decoded. Empty: `fault` says why.
+[[nodiscard]] std::optional<address> parse_address(
+    std::string_view text,
+    const std::map<std::string, std::string>& options,
+    std::string& fault);
+
+}  // namespace dibs::store::redis

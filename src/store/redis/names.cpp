@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/redis/names.hpp"
+
+namespace dibs::store::redis {
+
+namespace {
+
+constexpr std::string_view ending = ":~dibs";
+constexpr std::string_view tagged_ending = ":~dibs:";
+
+/// As a Cluster sees it: the first brace and the first closing one after it, with something between.
+bool has_hash_tag(std::string_view name) noexcept {
+    const auto open = name.find('{');
+    if (open == std::string_view::npos) {
+        return false;
+    }
+    const auto close = name.find('}', open + 1);
+    return close != std::string_view::npos && close > open + 1;
+}
+
+}  // namespace
+
+std::string names::lock(std::string_view key) const {
+    std::string name = prefix_;
+    name += key;
+    return name;
+}
+
+std::string names::rest(std::string_view key) const {
+    auto name = lock(key);
+    if (has_hash_tag(name)) {
+        name += tagged_ending;
+        return name;
+    }
+    name.insert(name.begin(), '{');
+    name += '}';
+    name += ending;
+    return name;
+}
+
+std::optional<std::string> names::key_of_rest(std::string_view name) const {
+    if (name.ends_with(tagged_ending)) {
+        name.remove_suffix(tagged_ending.size());
+        if (!has_hash_tag(name)) {
+            return std::nullopt;
+        }
+    } else if (name.ends_with(ending) && name.starts_with('{')) {
+        name.remove_suffix(ending.size());
+        if (!name.ends_with('}') || name.size() < 3) {
+            return std::nullopt;
+        }
+        name = name.substr(1, name.size() - 2);
+        if (has_hash_tag(name)) {
+            return std::nullopt;
+        }
+    } else {
+        return std::nullopt;
+    }
+    if (!name.starts_with(prefix_) || name.size() == prefix_.size()) {
+        return std::nullopt;
+    }
+    return std::string{name.substr(prefix_.size())};
+}
+
+std::string names::fault_of(std::string_view key) {
+    if (key.find(ending) != std::string_view::npos) {
+        return "keys that hold " + std::string{ending} + " belong to dibs itself in this store";
+    }
+    return "";
+}
+
+std::string names::pattern(std::string_view key_prefix) const {
+    std::string glob = "*";
+    for (const char letter : lock(key_prefix)) {
+        if (std::string_view{"*?[]\\^-"}.find(letter) != std::string_view::npos) {
+            glob += '\\';
+        }
+        glob += letter;
+    }
+    glob += "*";
+    glob += ending;
+    glob += "*";
+    return glob;
+}
+
+}  // namespace dibs::store::redis

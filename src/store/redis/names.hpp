@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where a record lies: the lock at exactly the user's key behind the prefix, everything else beside
+// it in one hash, whose name is also the channel that waiters listen to. Both have one hash slot, so
+// that a Cluster can keep them together, and no two keys share a name.
+//
+//   key without hash tag  invoice     {invoice}:~dibs
+//   key with one          {a}invoice  {a}invoice:~dibs:
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dibs::store::redis {
+
+class names {
+  public:
+    explicit names(std::string prefix) : prefix_(std::move(prefix)) {}
+
+    [[nodiscard]] std::string lock(std::string_view key) const;
+    /// The hash, and the channel.
+    [[nodiscard]] std::string rest(std::string_view key) const;
+    /// The user's key of such a name; empty when it is none, or one of another prefix.
+    [[nodiscard]] std::optional<std::string> key_of_rest(std::string_view name) const;
+
+    /// Empty when this store can keep the key; else why not.
+    [[nodiscard]] static std::string fault_of(std::string_view key);
+
+    /// A glob that matches the names of all records whose key starts with `key_prefix`, and others.
+    [[nodiscard]] std::string pattern(std::string_view key_prefix) const;
+
+  private:
+    std::string prefix_;
+};
+
+}  // namespace dibs::store::redis

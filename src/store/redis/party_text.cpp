@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/redis/party_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace dibs::store::redis {
+
+namespace {
+
+constexpr char between = '\x1f';
+
+std::string field(std::string text) {
+    std::replace(text.begin(), text.end(), between, '?');
+    return text;
+}
+
+std::string_view cut(std::string_view& text, char at) noexcept {
+    const auto end = std::min(text.find(at), text.size());
+    const auto found = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return found;
+}
+
+template <typename Number>
+bool parse(std::string_view text, Number& number) noexcept {
+    const auto* end = text.data() + text.size();
+    const auto [stop, fault] = std::from_chars(text.data(), end, number);
+    return fault == std::errc{} && stop == end && !text.empty();
+}
+
+}  // namespace
+
+std::string text_of(const core::party& who) {
+    return field(who.host) + between + std::to_string(who.pid) + between + field(who.user) +
+           between + field(who.command);
+}
+
+core::party party_of(std::string_view text) {
+    core::party who;
+    who.host = cut(text, between);
+    if (!parse(cut(text, between), who.pid)) {
+        who.pid = 0;
+    }
+    who.user = cut(text, between);
+    who.command = text;
+    return who;
+}
+
+std::optional<lock_value> parse_lock(std::string_view value) {
+    if (cut(value, ' ') != "dibs1") {
+        return std::nullopt;
+    }
+    cut(value, ' ');
+    lock_value found;
+    const bool sound = parse(cut(value, ' '), found.fences.first) &&
+                       parse(cut(value, ' '), found.fences.last) &&
+                       parse(cut(value, ' '), found.granted_us);
+    const auto attached = cut(value, ' ');
+    if (!sound || (attached != "a" && attached != "d")) {
+        return std::nullopt;
+    }
+    found.attached = attached == "a" ? core::attachment::attached : core::attachment::detached;
+    found.process = cut(value, ' ');
+    found.who = party_of(value);
+    return found;
+}
+
+}  // namespace dibs::store::redis

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The opaque value of a lock, as batch.lua writes it, and who is behind it.
+
+#include "core/verbs.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dibs::store::redis {
+
+/// One text without a meaning to the server.
+[[nodiscard]] std::string text_of(const core::party& who);
+[[nodiscard]] core::party party_of(std::string_view text);
+
+struct lock_value {
+    core::fence_block fences;
+    std::int64_t granted_us = 0;
+    core::attachment attached = core::attachment::attached;
+    std::string_view process;
+    core::party who;
+};
+
+/// Empty: somebody else's lock. The holder id in it stays where it is: it is the holder's secret.
+[[nodiscard]] std::optional<lock_value> parse_lock(std::string_view value);
+
+}  // namespace dibs::store::redis

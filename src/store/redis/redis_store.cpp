@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/redis/redis_store.hpp"
+
+#include "core/key.hpp"
+#include "store/mailbox.hpp"
+#include "store/process_mark.hpp"
+#include "store/record/watch_book.hpp"
+#include "store/redis/diagnosis.hpp"
+#include "store/redis/engine.hpp"
+#include "store/redis/party_text.hpp"
+#include "store/redis/requests.hpp"
+
+#include <dibs/error.hpp>
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+namespace dibs::store {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long a listing may take.
+constexpr auto list_within = 30s;
+
+constexpr capabilities truths{.name = "redis",
+                              .ttl_min = 50ms,
+                              .ttl_max = std::chrono::hours{24 * 365},
+                              .wakes = true,
+                              .notices_death = false,
+                              .shared = false,
+                              .keeps_grants = false,
+                              .survives_restart = true,
+                              .steady_expiry = false,
+                              .fence_source = "counter in the record and wall clock",
+                              .scope = "all hosts that use this server and database"};
+
+std::string draw_process(core::entropy& random) {
+    std::array<std::byte, 8> bytes{};
+    random.fill(bytes);
+    static constexpr std::string_view digits = "0123456789abcdef";
+    std::string text;
+    for (const auto byte : bytes) {
+        text += digits[std::to_integer<unsigned>(byte) >> 4U];
+        text += digits[std::to_integer<unsigned>(byte) & 15U];
+    }
+    return text;
+}
+
+class redis_store final : public store {
+  public:
+    redis_store(core::environment env, redis_options options)
+        : env_(env),
+          location_(options.where.shown()),
+          self_(std::make_shared<const redis::speaker>(
+              redis::speaker{redis::names{options.where.prefix},
+                             {draw_process(env.random), redis::text_of(options.who)}})),
+          box_(std::make_shared<mailbox>(env.exec)),
+          engine_(std::make_shared<redis::engine>(
+              env,
+              options.where,
+              box_,
+              redis::engine::hooks{
+                  [this](std::string key, watch_book::stay which, std::error_code outcome) {
+                      return core::task{[this, key = std::move(key), which, outcome] {
+                          book_.entered(key, which, outcome);
+                      }};
+                  },
+                  [this](std::string key) {
+                      return core::task{[this, key = std::move(key)] { book_.wake(key); }};
+                  }})) {}
+
+    redis::trouble start() { return engine_->start(); }
+
+    ~redis_store() override { close(); }
+
+    [[nodiscard]] const capabilities& caps() const noexcept override { return truths; }
+    [[nodiscard]] const std::string& location() const noexcept override { return location_; }
+
+    void execute(lane which, std::vector<core::entry> batch, batch_completion done) override {
+        if (closed_ || forked() || batch.size() > max_batch_entries || batch.empty()) {
+            answers replies(batch.size(), unusable());
+            env_.exec.post([done = std::move(done), replies = std::move(replies)]() mutable {
+                done(std::move(replies));
+            });
+            return;
+        }
+        engine_->submit(which == lane::renewals ? redis::urgency::renewal : redis::urgency::other,
+                        redis::batch_request::make(self_, std::move(batch), std::move(done)));
+    }
+
+    watch_id watch(std::string_view key, watch_completion ready, wake_callback wake) override {
+        if (closed_ || forked()) {
+            env_.exec.post(
+                [ready = std::move(ready), error = unusable().error]() mutable { ready(error); });
+            return 0;
+        }
+        const auto made = book_.add(key, std::move(ready), std::move(wake));
+        if (made.ready_now) {
+            box_->send([this, id = made.id] { book_.ready(id); });
+        } else if (made.begins != 0) {
+            engine_->subscribe(self_->where.rest(key), std::string{key}, made.begins);
+        }
+        return made.id;
+    }
+
+    void unwatch(watch_id id) override {
+        if (closed_ || forked()) {
+            return;
+        }
+        if (const auto left = book_.remove(id); !left.empty()) {
+            engine_->unsubscribe(self_->where.rest(left));
+        }
+    }
+
+    void list(std::string prefix,
+              std::string after,
+              std::size_t limit,
+              page_completion done) override {
+        if (closed_ || forked()) {
+            core::page none;
+            const auto why = unusable();
+            none.error = why.error;
+            none.detail = why.detail;
+            env_.exec.post([done = std::move(done), none = std::move(none)]() mutable {
+                done(std::move(none));
+            });
+            return;
+        }
+        engine_->submit(
+            redis::urgency::look,
+            redis::begin_listing(self_,
+                                 {std::move(prefix), std::move(after), limit, std::move(done)},
+                                 env_.time.now() + list_within));
+    }
+
+    void close() override {
+        if (std::exchange(closed_, true)) {
+            return;
+        }
+        if (forked()) {
+            engine_->abandon();
+            return;
+        }
+        book_.clear();
+        engine_->stop();
+        box_->close();
+    }
+
+    [[nodiscard]] std::vector<finding> diagnose() override {
+        return redis::diagnose(*engine_, env_);
+    }
+
+    void begin_assist() noexcept override { engine_->begin_assist(); }
+    bool assist() noexcept override { return engine_->assist(); }
+    void end_assist() noexcept override { engine_->end_assist(); }
+
+  private:
+    [[nodiscard]] bool forked() const noexcept { return made_here_.forked(); }
+
+    [[nodiscard]] core::answer unusable() const {
+        if (forked()) {
+            return core::refused(errc::unsupported,
+                                 "the process was forked after the store was opened; open it again "
+                                 "in the child");
+        }
+        return closed_ ? core::refused(errc::closed, "the store was closed")
+                       : core::refused(errc::invalid_argument, "too many entries in a batch");
+    }
+
+    const core::environment env_;
+    const std::string location_;
+    const process_mark made_here_;
+    bool closed_ = false;
+
+    const std::shared_ptr<const redis::speaker> self_;
+    const std::shared_ptr<mailbox> box_;
+    watch_book book_;
+    const std::shared_ptr<redis::engine> engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<store> open_redis_store(core::environment env,
+                                        redis_options options,
+                                        std::error_code& error,
+                                        std::string& detail) {
+    error.clear();
+    detail.clear();
+    try {
+        auto made = std::make_unique<redis_store>(env, std::move(options));
+        auto trouble = made->start();
+        if (!trouble.error) {
+            return made;
+        }
+        error = trouble.error;
+        detail = std::move(trouble.detail);
+    } catch (const std::exception& thrown) {
+        error = errc::store_unreachable;
+        detail = std::string{"cannot be opened: "} + core::printable(thrown.what());
+    }
+    return nullptr;
+}
+
+}  // namespace dibs::store

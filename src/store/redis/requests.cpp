@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/redis/requests.hpp"
+
+#include "core/key.hpp"
+
+#include <dibs/error.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace dibs::store::redis {
+
+namespace {
+
+/// A server whose scripts are flushed all the time is sent the text at the second try.
+constexpr unsigned tries_max = 4;
+
+/// What a look at the whole key space asks for at a time.
+constexpr std::int64_t scan_count = 1000;
+
+}  // namespace
+
+// --- batches -------------------------------------------------------------------------------------
+
+std::unique_ptr<batch_request> batch_request::make(std::shared_ptr<const speaker> self,
+                                                   std::vector<core::entry> entries,
+                                                   batch_completion done) {
+    auto job = std::make_shared<batch_job>();
+    job->replies.resize(entries.size());
+    job->entries = std::move(entries);
+    job->done = std::move(done);
+    job->left = job->entries.size();
+    std::vector<std::uint32_t> all(job->entries.size());
+    std::iota(all.begin(), all.end(), 0U);
+    std::vector<std::uint32_t> sound;
+    for (const auto at : all) {
+        if (auto fault = redis::fault_of(job->entries[at].what)) {
+            job->replies[at] = std::move(*fault);
+            --job->left;
+        } else {
+            sound.push_back(at);
+        }
+    }
+    return std::make_unique<batch_request>(std::move(self), std::move(job), std::move(sound));
+}
+
+batch_request::batch_request(std::shared_ptr<const speaker> self,
+                             std::shared_ptr<batch_job> job,
+                             std::vector<std::uint32_t> which)
+    : self_(std::move(self)),
+      job_(std::move(job)),
+      which_(order_of(job_->entries, which)),
+      deadline_(core::instant::max()) {
+    for (const auto at : which_) {
+        deadline_ = std::min(deadline_, job_->entries[at].deadline);
+    }
+}
+
+void batch_request::settle(std::uint32_t entry, core::answer given) const {
+    job_->replies[entry] = std::move(given);
+    --job_->left;
+}
+
+void batch_request::tell_if_all(outcome told) const {
+    if (job_->left == 0 && job_->done) {
+        told.letters.push_back(
+            [done = std::exchange(job_->done, {}), replies = std::move(job_->replies)]() mutable {
+                done(std::move(replies));
+            });
+    }
+}
+
+bool batch_request::write(std::string& out, core::instant now, outcome told) {
+    std::erase_if(which_, [&](std::uint32_t at) {
+        if (job_->entries[at].deadline > now) {
+            return false;
+        }
+        settle(at, core::refused(errc::timed_out, "not begun before its deadline"));
+        return true;
+    });
+    if (which_.empty()) {
+        tell_if_all(told);
+        return false;
+    }
+    ++tries_;
+    write_batch(out,
+                tries_ == 1 ? send_as::name : send_as::text,
+                self_->where,
+                self_->self,
+                job_->entries,
+                which_);
+    return true;
+}
+
+bool batch_request::answered(const reply& told, outcome after) {
+    const auto& head = told.front();
+    if (head.what == kind::error) {
+        if (head.text.starts_with("NOSCRIPT") && tries_ < tries_max) {
+            return false;
+        }
+        const bool of_one_key = head.text.starts_with("NOPERM");
+        if (of_one_key && which_.size() > 1) {
+            // The server refuses all for one. Each for itself, then.
+            for (const auto at : which_) {
+                after.next.push_back(
+                    std::make_unique<batch_request>(self_, job_, std::vector<std::uint32_t>{at}));
+            }
+            return true;
+        }
+        const bool wrote = !surely_not_executed(head.text);
+        for (const auto at : which_) {
+            settle(at, answer_to_error(head.text, wrote));
+        }
+    } else if (read_batch(told, self_->self, job_->entries, which_, job_->replies)) {
+        job_->left -= which_.size();
+    } else {
+        for (const auto at : which_) {
+            settle(at, core::in_doubt("the server's answer is not one of our script"));
+        }
+    }
+    tell_if_all(after);
+    return true;
+}
+
+void batch_request::refused(const trouble& why, outcome told) {
+    for (const auto at : which_) {
+        settle(at, core::refused(why.error, why.detail));
+    }
+    tell_if_all(told);
+}
+
+void batch_request::lost(const trouble& why, outcome told) {
+    for (const auto at : which_) {
+        settle(at, core::in_doubt(why.detail));
+    }
+    tell_if_all(told);
+}
+
+// --- commands ------------------------------------------------------------------------------------
+
+bool command_request::write(std::string& out, core::instant now, outcome told) {
+    if (deadline_ <= now) {
+        heard_(nullptr, {errc::timed_out, "not begun before its deadline"}, told);
+        return false;
+    }
+    out += bytes_;
+    return true;
+}
+
+bool command_request::answered(const reply& told, outcome after) {
+    heard_(&told, {}, after);
+    return true;
+}
+
+// --- listings ------------------------------------------------------------------------------------
+
+namespace {
+
+struct listing_state : std::enable_shared_from_this<listing_state> {
+    std::shared_ptr<const speaker> self;
+    listing wanted;
+    core::instant deadline{};
+    std::string pattern;
+    /// The smallest ones: one more than are wanted, and the one that was asked for by name.
+    std::set<std::string> keys;
+    std::vector<std::string> asked;
+    core::page page;
+
+    void fail(const trouble& why, request::outcome told) {
+        page = {};
+        page.error = why.error;
+        page.detail = why.detail;
+        tell(told);
+    }
+    void tell(request::outcome told) {
+        told.letters.push_back([done = std::move(wanted.done), page = std::move(page)]() mutable {
+            done(std::move(page));
+        });
+    }
+    /// The reply, when it is one of no error; else the listing is over.
+    bool sound(const reply* told, const trouble& why, request::outcome after) {
+        if (told == nullptr) {
+            fail(why, after);
+            return false;
+        }
+        if (told->front().what == kind::error) {
+            const auto refusal = answer_to_error(told->front().text, false);
+            fail({refusal.error, refusal.detail}, after);
+            return false;
+        }
+        return true;
+    }
+    void note(std::string_view name) {
+        auto key = self->where.key_of_rest(name);
+        if (!key || !key->starts_with(wanted.prefix) || *key <= wanted.after) {
+            return;
+        }
+        keys.insert(std::move(*key));
+        if (keys.size() > wanted.limit + 2) {
+            keys.erase(std::prev(keys.end()));
+        }
+    }
+
+    template <typename Hearing>
+    std::unique_ptr<request> command(std::string bytes, Hearing heard) {
+        return std::make_unique<command_request>(
+            std::move(bytes),
+            deadline,
+            [state = shared_from_this(), heard](
+                const reply* told, const trouble& why, request::outcome after) {
+                if (state->sound(told, why, after)) {
+                    heard(*state, *told, after);
+                }
+            });
+    }
+
+    std::unique_ptr<request> scan(std::string_view cursor) {
+        std::string bytes;
+        write_command(bytes,
+                      {"SCAN", cursor, "MATCH", pattern, "COUNT", std::to_string(scan_count)});
+        return command(std::move(bytes),
+                       [](listing_state& state, const reply& told, request::outcome after) {
+                           state.heard_scan(told, after);
+                       });
+    }
+    void heard_scan(const reply& told, request::outcome after) {
+        if (told.size() < 3 || told[0].children != 2) {
+            fail({errc::store_refused, "the server's answer to SCAN is none"}, after);
+            return;
+        }
+        for (std::size_t at = 3; at < told.size(); ++at) {
+            note(told[at].text);
+        }
+        if (told[1].text != "0") {
+            after.next.push_back(scan(told[1].text));
+            return;
+        }
+        // Keys that nobody holds any more, and that somebody still waits for.
+        std::string bytes;
+        write_command(bytes, {"PUBSUB", "CHANNELS", pattern});
+        after.next.push_back(
+            command(std::move(bytes),
+                    [](listing_state& state, const reply& channels, request::outcome following) {
+                        for (std::size_t at = 1; at < channels.size(); ++at) {
+                            state.note(channels[at].text);
+                        }
+                        state.look_on(following);
+                    }));
+    }
+
+    void look_on(request::outcome after) {
+        asked.clear();
+        while (asked.size() < max_batch_entries && !keys.empty() &&
+               page.records.size() + asked.size() < wanted.limit) {
+            asked.push_back(std::move(keys.extract(keys.begin()).value()));
+        }
+        if (asked.empty()) {
+            page.more = !keys.empty();
+            tell(after);
+            return;
+        }
+        ask(send_as::name, after);
+    }
+    void ask(send_as how, request::outcome after) {
+        std::string bytes;
+        write_looks(bytes, how, self->where, self->self, asked);
+        after.next.push_back(std::make_unique<command_request>(
+            std::move(bytes),
+            deadline,
+            [state = shared_from_this(), how](
+                const reply* told, const trouble& why, request::outcome following) {
+                const bool forgotten = told != nullptr && told->front().what == kind::error &&
+                                       told->front().text.starts_with("NOSCRIPT");
+                if (forgotten && how == send_as::name) {
+                    state->ask(send_as::text, following);
+                } else if (state->sound(told, why, following)) {
+                    state->heard_looks(*told, following);
+                }
+            }));
+    }
+    void heard_looks(const reply& told, request::outcome after) {
+        if (!read_looks(told, self->self, asked, page.records)) {
+            fail({errc::store_refused, "the server's answer is not one of our script"}, after);
+            return;
+        }
+        look_on(after);
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<request> begin_listing(std::shared_ptr<const speaker> self,
+                                       listing wanted,
+                                       core::instant deadline) {
+    const auto state = std::make_shared<listing_state>();
+    state->pattern = self->where.pattern(wanted.prefix);
+    // Of other programs' locks there is nothing but the lock. Whoever asks for one by name sees it.
+    if (core::fault_of_key(wanted.prefix).empty() && names::fault_of(wanted.prefix).empty() &&
+        wanted.prefix > wanted.after) {
+        state->keys.insert(wanted.prefix);
+    }
+    state->self = std::move(self);
+    state->wanted = std::move(wanted);
+    state->deadline = deadline;
+    return state->scan("0");
+}
+
+}  // namespace dibs::store::redis

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The one script, batch.lua, as it is sent to the server.
+
+#include <string_view>
+
+namespace dibs::store::redis {
+
+[[nodiscard]] std::string_view script_text() noexcept;
+/// Its SHA-1 in hexadecimal digits: the name by which the server knows it.
+[[nodiscard]] std::string_view script_name() noexcept;
+
+}  // namespace dibs::store::redis

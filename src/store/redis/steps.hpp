@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Batches as calls of batch.lua, and its replies as answers. No I/O.
+
+#include "core/verbs.hpp"
+#include "store/redis/names.hpp"
+#include "store/redis/resp.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dibs::store::redis {
+
+/// Fences at and above it would not survive a Lua number. Microseconds since 1970 reach it in 2255.
+inline constexpr core::fence_number fence_limit = (core::fence_number{1} << 53U) - 1;
+
+/// What every call says about the caller.
+struct caller {
+    std::string process;  ///< told apart from others by it alone
+    std::string who;      ///< see party_text.hpp
+};
+
+/// A refusal when the entry cannot be sent at all.
+[[nodiscard]] std::optional<core::answer> fault_of(const core::verb& what);
+
+/// Releases, renewals and what operators do, then acquires: the order in which they are executed.
+[[nodiscard]] std::vector<std::uint32_t> order_of(std::span<const core::entry> batch,
+                                                  std::span<const std::uint32_t> which);
+
+enum class send_as : std::uint8_t { name, text };
+
+void write_batch(std::string& out,
+                 send_as how,
+                 const names& where,
+                 const caller& self,
+                 std::span<const core::entry> batch,
+                 std::span<const std::uint32_t> order);
+
+/// As batches that only look: for listings.
+void write_looks(std::string& out,
+                 send_as how,
+                 const names& where,
+                 const caller& self,
+                 std::span<const std::string> keys);
+
+/// Fills in the answers of the entries in `order`. False: the reply is not of this script.
+[[nodiscard]] bool read_batch(const reply& told,
+                              const caller& self,
+                              std::span<const core::entry> batch,
+                              std::span<const std::uint32_t> order,
+                              std::span<core::answer> answers);
+
+[[nodiscard]] bool read_looks(const reply& told,
+                              const caller& self,
+                              std::span<const std::string> keys,
+                              std::vector<core::record_info>& found);
+
+/// The server's refusal of a whole call, or of one entry, as an answer. `wrote`: part of it may have
+/// been written.
+[[nodiscard]] core::answer answer_to_error(std::string_view text, bool wrote);
+
+/// Of a whole call: whether it was refused before anything was executed.
+[[nodiscard]] bool surely_not_executed(std::string_view text) noexcept;
+
+}  // namespace dibs::store::redis

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Redis URLs, and where records lie.
+
+#include "store/redis/address.hpp"
+#include "store/redis/names.hpp"
+#include "store/redis/party_text.hpp"
+#include "store/redis/steps.hpp"
+#include "store/url.hpp"
+#include "support/verbs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dibs::store::redis {
+
+namespace {
+
+std::optional<address> parsed(const std::string& text, std::string& fault) {
+    const auto outer = parse_url(text, fault);
+    return outer ? parse_address(text, outer->options, fault) : std::nullopt;
+}
+
+}  // namespace
+
+TEST(RedisAddress, IsTakenApart) {
+    std::string fault;
+    auto at = parsed("redis://localhost", fault);
+    ASSERT_TRUE(at) << fault;
+    EXPECT_EQ(at->host, "localhost");
+    EXPECT_EQ(at->port, 6379);
+    EXPECT_EQ(at->database, 0U);
+    EXPECT_EQ(at->prefix, "");
+    at = parsed("redis://ann:p%40ss%2Fw%3Aord@[::1]:7000/3?prefix=locks%3A&name=jobs", fault);
+    ASSERT_TRUE(at) << fault;
+    EXPECT_EQ(at->user, "ann");
+    EXPECT_EQ(at->password, "p@ss/w:ord");
+    EXPECT_EQ(at->host, "::1");
+    EXPECT_EQ(at->port, 7000);
+    EXPECT_EQ(at->database, 3U);
+    EXPECT_EQ(at->prefix, "locks:");
+    EXPECT_EQ(at->name, "jobs");
+    at = parsed("redis://:secret@h/", fault);
+    ASSERT_TRUE(at) << fault;
+    EXPECT_EQ(at->user, "");
+    EXPECT_EQ(at->password, "secret");
+    at = parsed("redis+unix:///run/redis%20x.sock?db=2", fault);
+    ASSERT_TRUE(at) << fault;
+    EXPECT_EQ(at->socket, "/run/redis x.sock");
+    EXPECT_EQ(at->database, 2U);
+    at = parsed("redis+unix://u:p@/run/redis.sock", fault);
+    ASSERT_TRUE(at) << fault;
+    EXPECT_EQ(at->user, "u");
+}
+
+TEST(RedisAddress, RefusesWhatItCannotUnderstand) {
+    for (const std::string text :
+         {"redis:",         "redis:localhost",      "redis://",
+          "redis://:6379",  "redis://h:0",          "redis://h:65536",
+          "redis://h:",     "redis://h:x",          "redis://h/x",
+          "redis://h/-1",   "redis://a,b",          "redis://[::1",
+          "redis://[::1]7", "redis://user@h",       "redis://h?prefx=a",
+          "redis://h?db=x", "redis://h?name=a%20b", "redis://h?prefix=a:~dibs",
+          "redis+unix://",  "redis+unix://h/path"}) {
+        std::string fault;
+        EXPECT_FALSE(parsed(text, fault)) << text;
+        EXPECT_FALSE(fault.empty()) << text;
+    }
+}
+
+TEST(RedisAddress, ShowsNoPassword) {
+    std::string fault;
+    const auto at = parsed("redis://ann:secret@h:1/2", fault);
+    ASSERT_TRUE(at) << fault;
+    EXPECT_EQ(at->shown(), "redis://ann@h:1/2");
+}
+
+TEST(RedisNames, AreDistinctAndLeadBack) {
+    std::set<std::string> seen;
+    for (const std::string key : {"a",
+                                  "{a}",
+                                  "{{a}}",
+                                  "{a}b",
+                                  "a{b}",
+                                  "{}",
+                                  "{}a",
+                                  "a{}b",
+                                  "a}",
+                                  "{a",
+                                  "}{",
+                                  "}{a}",
+                                  "a}b",
+                                  "日本",
+                                  "a:b",
+                                  "{a}{b}",
+                                  "a{b}c",
+                                  "{{a}",
+                                  "{a}}"}) {
+        for (const std::string prefix : {"", "p:", "{t}", "{"}) {
+            const names where{prefix};
+            const auto rest = where.rest(key);
+            EXPECT_EQ(where.lock(key), prefix + key);
+            EXPECT_EQ(where.key_of_rest(rest), key) << rest;
+            EXPECT_TRUE(names::fault_of(key).empty());
+            if (prefix.empty()) {
+                EXPECT_TRUE(seen.insert(rest).second) << rest;
+            }
+        }
+    }
+    const names locks{"locks:"};
+    EXPECT_FALSE(locks.key_of_rest(names{""}.rest("a")));
+    EXPECT_FALSE(locks.key_of_rest("locks:a"));
+    EXPECT_FALSE(locks.key_of_rest("{locks:}:~dibs"));
+    EXPECT_FALSE(names::fault_of("{a}:~dibs").empty());
+    EXPECT_FALSE(names::fault_of("a:~dibs:").empty());
+    EXPECT_EQ(names{""}.rest("invoice"), "{invoice}:~dibs");
+    EXPECT_EQ(names{""}.rest("{a}invoice"), "{a}invoice:~dibs:");
+}
+
+TEST(RedisNames, PartiesSurviveTheirText) {
+    core::party who;
+    who.host = "host a";
+    who.pid = 4711;
+    who.user =
+        "some\x1f"
+        "body";
+    who.command = "x \x1f y\nz";
+    const auto back = party_of(text_of(who));
+    EXPECT_EQ(back.host, who.host);
+    EXPECT_EQ(back.pid, who.pid);
+    EXPECT_EQ(back.user, "some?body");
+    EXPECT_EQ(back.command, "x ? y\nz");
+    EXPECT_FALSE(parse_lock("0123456789abcdef"));
+    EXPECT_FALSE(parse_lock("dibs1 ab x 2 3 a p w"));
+    EXPECT_TRUE(parse_lock("dibs1 ab 1 2 3 a p w"));
+}
+
+TEST(RedisSteps, RefuseAFloorThatNoLuaNumberHolds) {
+    auto asked = testing::acquire_of("k", testing::holder_of(1));
+    asked.floor = fence_limit;
+    const auto refusal = fault_of(core::verb{asked});
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->took, core::effect::no);
+    EXPECT_EQ(refusal->error, errc::invalid_argument);
+    asked.floor = fence_limit - 1;
+    EXPECT_FALSE(fault_of(core::verb{asked}));
+}
+
+TEST(RedisSteps, TellWhatWasSurelyNotExecuted) {
+    for (const auto* text :
+         {"LOADING x", "BUSY x", "READONLY x", "OOM x", "NOPERM x", "MISCONF x", "NOSCRIPT x"}) {
+        EXPECT_TRUE(surely_not_executed(text)) << text;
+        EXPECT_EQ(answer_to_error(text, false).took, core::effect::no) << text;
+        EXPECT_FALSE(answer_to_error(text, false).detail.empty()) << text;
+    }
+    EXPECT_FALSE(surely_not_executed("ERR Error running script"));
+    EXPECT_EQ(answer_to_error("ERR x", true).took, core::effect::unknown);
+}
+
+// A reply that is not of our script, or of another number of entries, is doubt and nothing else.
+TEST(RedisSteps, BelieveNoReplyThatIsNotOfTheScript) {
+    std::vector<core::entry> batch(1);
+    batch[0].what = testing::acquire_of("k", testing::holder_of(1));
+    const std::vector<std::uint32_t> order{0};
+    const auto believed = [&](std::string_view bytes) {
+        reply_reader reader;
+        reader.feed(bytes);
+        std::vector<core::answer> answers(1);
+        return reader.next() == reply_reader::state::complete &&
+               read_batch(reader.current(), {"p", "w"}, batch, order, answers);
+    };
+    EXPECT_TRUE(believed("*2\r\n:5\r\n*6\r\n$1\r\nd\r\n:0\r\n:0\r\n:0\r\n$-1\r\n$-1\r\n"));
+    for (const auto* bytes : {"+OK\r\n",
+                              "*0\r\n",
+                              "*1\r\n:5\r\n",
+                              "*2\r\n:5\r\n:1\r\n",
+                              "*2\r\n:5\r\n*0\r\n",
+                              "*2\r\n:5\r\n*1\r\n$1\r\ng\r\n",
+                              "*2\r\n$1\r\n5\r\n*6\r\n$1\r\nd\r\n:0\r\n:0\r\n:0\r\n$-1\r\n$-1\r\n",
+                              "*3\r\n:5\r\n*1\r\n$1\r\nv\r\n*1\r\n$1\r\nv\r\n"}) {
+        EXPECT_FALSE(believed(bytes)) << bytes;
+    }
+}
+
+}  // namespace dibs::store::redis
