@@ -8,7 +8,9 @@
 #include "checker/words.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 namespace dibs_checker {
 namespace {
@@ -23,6 +25,7 @@ struct open_renewal {
 };
 
 struct holding {
+    text_id proc = 0;
     std::int64_t fence_last = 0;
     std::int64_t sent = 0;  ///< of the latest request that was answered with success
     std::int64_t ttl = 0;
@@ -32,6 +35,9 @@ struct holding {
     std::vector<open_renewal> renewals;
     std::unordered_map<std::int64_t, position> over;  ///< fences, and what ended them
     position all_over = nowhere;
+    /// A renewal with a ttl that is no shorter brought an earlier deadline. Right only if a shorter
+    /// one was asked for already, and leaves next.
+    std::optional<finding> moved_back;
 };
 
 class deadlines_check {
@@ -41,6 +47,11 @@ class deadlines_check {
     verdict run() {
         for (position at = 0; at < all_.events.size(); ++at) {
             take(at);
+        }
+        for (auto& which : holdings_) {
+            if (which.over.empty() && which.all_over == nowhere) {
+                condemn(which);
+            }
         }
         return std::move(made_);
     }
@@ -84,8 +95,22 @@ class deadlines_check {
                     end(at);
                 }
                 break;
+            case op::fault:
+                if (all_.text(now, field::name) == "kill") {
+                    killed(now[field::proc]);
+                }
+                break;
             default:
                 break;
+        }
+    }
+
+    /// What it had asked for will never leave.
+    void killed(text_id proc) {
+        for (auto& which : holdings_) {
+            if (which.proc == proc) {
+                which.moved_back.reset();
+            }
         }
     }
 
@@ -122,6 +147,7 @@ class deadlines_check {
         }
         index_[pair_of(now[field::proc], now[field::key])].add(now[field::fence], holdings_.size());
         auto& made = holdings_.emplace_back();
+        made.proc = now[field::proc];
         made.fence_last = now[field::fence_last];
         confirm(made, at, now[field::sent_local_ns], now[field::ttl_ns]);
         tell(made, at);
@@ -138,6 +164,9 @@ class deadlines_check {
         const auto& now = all_.events[at];
         if (auto* which = find(now)) {
             const auto sent = now[field::sent_local_ns];
+            if (now[field::ttl_ns] < which->ttl) {
+                which->moved_back.reset();
+            }
             which->renewals.push_back(
                 {now[field::call], sent, deadline_of(sent, now[field::ttl_ns]), at});
         }
@@ -154,6 +183,7 @@ class deadlines_check {
             return;
         }
         const auto sent = now[field::sent_local_ns];
+        condemn(*which);
         if (sent >= which->sent) {
             const auto before = which->stems_from;
             const bool shorter = now[field::ttl_ns] < which->ttl;
@@ -163,11 +193,11 @@ class deadlines_check {
                           [&](const open_renewal& other) { return other.sent <= sent; });
             if (now.has(field::deadline_local_ns) && !shorter &&
                 now[field::deadline_local_ns] < which->told) {
-                report("the deadline of " + lease_text(now) + " went back from " +
-                           time_text(which->told) + " to " +
-                           time_text(now[field::deadline_local_ns]) +
-                           " by a renewal with no shorter ttl",
-                       {before, at});
+                which->moved_back = {"the deadline of " + lease_text(now) + " went back from " +
+                                         time_text(which->told) + " to " +
+                                         time_text(now[field::deadline_local_ns]) +
+                                         " by a renewal with no shorter ttl",
+                                     {before, at}};
             }
         } else {
             forget(*which, now[field::call]);
@@ -280,6 +310,12 @@ class deadlines_check {
         return "the lease of " + process_in(all_, now[field::proc]) + " on key " +
                name_in(all_, now[field::key]) + " (fence " + std::to_string(now[field::fence]) +
                ")";
+    }
+
+    void condemn(holding& which) {
+        if (const auto found = std::exchange(which.moved_back, std::nullopt)) {
+            report(found->what, found->events);
+        }
     }
 
     void report(std::string what, std::vector<position> events) {

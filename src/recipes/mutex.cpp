@@ -713,6 +713,7 @@ struct mutex::farewell {
     core::timer alarm;
     std::weak_ptr<farewell> me;
     instant last_sent{};
+    bool in_doubt = false;  ///< a try may have been executed without our hearing of it
 };
 
 void mutex::release(const lease_ptr& lease, core::result_to_keep result, release_completion done) {
@@ -760,7 +761,15 @@ void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const repl
                                  given.result->fence == which->lease->fence() &&
                                  given.result->value == which->asked.result->value;
         told.released = given.what == verdict::finished || kept_before;
-        if (!told.released) {
+        // If it was, another grant may have replaced the result since: that looks the same.
+        const bool may_have_been =
+            which->in_doubt && (given.lost == core::loss::taken || given.lost == core::loss::gone);
+        if (!told.released && may_have_been) {
+            told.error = errc::outcome_unknown;
+            told.detail =
+                "an earlier try was not answered, and the key was granted again or freed "
+                "since";
+        } else if (!told.released) {
             which->lease->released_too_late(core::reason_of(given.lost));
         }
         if (given.waiters) {
@@ -769,6 +778,7 @@ void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const repl
     } else {
         const bool worth_a_retry =
             given.took == effect::unknown || given.error == condition::retryable;
+        which->in_doubt = which->in_doubt || given.took == effect::unknown;
         if (worth_a_retry && !closed_ && env_.time.now() < which->lease->deadline()) {
             env_.time.arm(which->alarm, env_.time.now() + retry_first);
             return;

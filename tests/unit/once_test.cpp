@@ -273,6 +273,29 @@ TEST_F(Once, AnOutcomeIsSentAgainWhenItsAnswerIsLost) {
     }
 }
 
+TEST_F(Once, AnOutcomeThatAnotherRunReplacedWhileItsAnswerWasLostIsUnknown) {
+    auto terms = a.terms();
+    terms.retries = 1;
+    terms.backoff = 0s;
+    auto patient = b.terms(1h);
+    patient.retries = 1;
+    patient.backoff = 0s;
+    const auto run = a.claim(terms);
+    const auto waits = b.start(patient);
+    world.advance(1s);
+    bool hit = false;
+    a.line.plan = [&](std::size_t, const faulty_store::seen_batch& batch) {
+        const bool is_release = std::holds_alternative<core::release>(batch.entries[0].what);
+        return is_release && !std::exchange(hit, true) ? fault::lose_answer : fault::none;
+    };
+    const auto told = a.finish(run, false, 3, terms);
+    EXPECT_TRUE(hit);
+    ASSERT_TRUE(*waits);
+    EXPECT_EQ((*waits)->verdict, once_verdict::granted) << "so the failure was kept";
+    EXPECT_FALSE(told.released);
+    EXPECT_EQ(told.error, errc::outcome_unknown) << "not held any more would be a lie";
+}
+
 TEST_F(Once, TwoCallsOfOneProcessDoNotHandTheSlotOn) {
     const auto run = a.claim();
     const auto second = a.start(a.terms(1h));
