@@ -43,15 +43,37 @@ local function words_of(reply)
     return type(reply) == 'table' and reply.err
 end
 
--- Removes nothing; a server that takes no writes says so. What a replica, or a server that cannot
--- save, knows about a lock is not to be believed.
-local probe = redis.pcall('HDEL', KEYS[2], '~')
-if words_of(probe) and not string.match(probe.err, '^WRONGTYPE') then
-    return probe
+-- Servers do not always say which command it was that a user may not run.
+local function named(fault, command)
+    if string.find(fault, 'ACL failure', 1, true) or string.find(fault, 'run this command', 1, true) then
+        return fault .. ' (' .. string.lower(command) .. ')'
+    end
+    return fault
 end
 
-local clock = redis.call('TIME')
+-- Changes nothing; a server that takes no writes says so. What a replica, or a server that cannot
+-- save, knows about a lock is not to be believed. A full server says so for the first write of a
+-- script alone, so it is remembered here.
+local full = false
+local probe = words_of(redis.pcall('SETRANGE', KEYS[1], 0, ''))
+if probe and string.match(probe, '^OOM') then
+    full = probe
+elseif probe and not string.match(probe, '^WRONGTYPE') then
+    return redis.error_reply(named(probe, 'SETRANGE'))
+end
+
+local clock = redis.pcall('TIME')
+if words_of(clock) then
+    return redis.error_reply(named(clock.err, 'TIME'))
+end
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
+
+-- Before the first write of an entry that makes the record larger.
+local function need_room()
+    if full then
+        refuse({'e', full, 0})
+    end
+end
 
 local function later(by)
     return by < 0 and -1 or now + by
@@ -62,11 +84,11 @@ local function milliseconds(at)
 end
 
 -- A command whose failure ends the entry. `dirty`: something of it was written already.
-local function run(record, ...)
-    local reply = redis.pcall(...)
+local function run(record, command, ...)
+    local reply = redis.pcall(command, ...)
     local fault = words_of(reply)
     if fault then
-        refuse({'e', fault, record and record.dirty and 1 or 0})
+        refuse({'e', named(fault, command), record and record.dirty and 1 or 0})
     end
     return reply
 end
@@ -182,6 +204,7 @@ local function next_fences(stored, floor, wanted)
 end
 
 local function keep_result(record, fence, is_mark, payload, fresh, keep)
+    need_room()
     local fresh_until = fresh == 0 and 0 or later(fresh)
     local keep_until = later(keep)
     if fresh_until == -1 or (keep_until ~= -1 and fresh_until > keep_until) then
@@ -231,6 +254,7 @@ function verbs.a(lock, rest, words, payload)
         return with_result({'u', 0, 0, 0}, record)
     end
 
+    need_room()
     local first, last = next_fences(record.fence, tonumber(floor), tonumber(fences))
     local found = with_result({'g', text(first), text(last), 0}, record)
     local expires = milliseconds(until_when)
@@ -244,7 +268,7 @@ function verbs.a(lock, rest, words, payload)
                               'PXAT', expires)
     if words_of(given) then
         redis.pcall('HDEL', rest, 'h', 'x')
-        refuse({'e', words_of(given), 0})
+        refuse({'e', named(words_of(given), 'SET'), 0})
     end
     if record.ended then
         redis.pcall('HDEL', rest, 'o')
@@ -286,9 +310,9 @@ function verbs.n(lock, rest, words)
     local expires = milliseconds(now + tonumber(ttl))
     local adopt = new_holder ~= '-'
     local first, last, raw = record.first, record.last, record.raw
-    if tonumber(fences) > 0 then
+    if tonumber(fences) > 0 and not full then
         local higher_first, higher_last = next_fences(record.fence, 0, tonumber(fences))
-        -- No room for it: then the lease is prolonged with the fences that it has.
+        -- Where this fails, and on a full server, the lease is prolonged with the fences it has.
         if not words_of(redis.pcall('HSET', rest, 'f', text(higher_last))) then
             first, last = higher_first, higher_last
             record.fence = last
@@ -304,7 +328,7 @@ function verbs.n(lock, rest, words)
         local set = redis.pcall('SET', lock, value, 'PXAT', expires)
         if words_of(set) then
             if adopt then
-                refuse({'e', words_of(set), 0})
+                refuse({'e', named(words_of(set), 'SET'), 0})
             end
             first, last = record.first, record.last
             run(record, 'PEXPIREAT', lock, expires)
@@ -371,6 +395,7 @@ function verbs.b(lock, rest, words, payload)
         run(record, 'HDEL', rest, 'b', 'w')
         record.blocked = 0
     else
+        need_room()
         record.blocked = later(duration)
         run(record, 'HSET', rest, 'v', format, 'b', text(record.blocked), 'w', payload)
     end

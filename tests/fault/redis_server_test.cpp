@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Redis store while its server fails: real servers, killed, frozen, flushed, filled up and
+// forbidden. What must hold: an effect is told as yes, no or unknown, and each of them is true.
+
+#include "redis_peer.hpp"
+
+#include <thread>
+
+namespace dibs::testing {
+
+namespace {
+
+struct RedisFault : ::testing::Test {
+    void open() { ASSERT_EQ(peer.open(), std::error_code{}) << peer.detail; }
+
+    redis_server server;
+    redis_peer peer{server};
+};
+
+/// As many as a batch may have.
+std::vector<core::verb> many_acquires(int from, int count = 256) {
+    std::vector<core::verb> all;
+    for (int at = from; at < from + count; ++at) {
+        all.emplace_back(
+            acquire_of("k" + std::to_string(at), holder_of(static_cast<std::uint64_t>(at) + 1)));
+    }
+    return all;
+}
+
+}  // namespace
+
+TEST_F(RedisFault, AKilledServerLeavesOnlyTrueAnswers) {
+    open();
+    for (int round = 0; round < 5; ++round) {
+        std::vector<std::shared_ptr<std::optional<store::answers>>> sent;
+        for (int batch = 0; batch < 20; ++batch) {
+            sent.push_back(peer.send(many_acquires(batch * 256)));
+        }
+        // Some are answered, some are on their way, some were not written.
+        ASSERT_TRUE(peer.world.run_until([&] { return sent[0]->has_value(); }));
+        server.kill();
+        int known = 0;
+        int in_doubt = 0;
+        for (const auto& told : sent) {
+            for (const auto& one : peer.wait_for(told)) {
+                known += one.took == effect::yes ? 1 : 0;
+                in_doubt += one.took == effect::unknown ? 1 : 0;
+                EXPECT_TRUE(one.took != effect::yes || one.what == verdict::granted ||
+                            one.what == verdict::held);
+                EXPECT_TRUE(one.took == effect::yes || one.error) << "no reason";
+                if (one.took == effect::no) {
+                    EXPECT_EQ(one.error, condition::retryable) << one.detail;
+                } else if (one.took == effect::unknown) {
+                    EXPECT_EQ(one.error, condition::outcome_unknown);
+                }
+            }
+        }
+        EXPECT_GE(known, 256);
+        RecordProperty("in_doubt", in_doubt);
+        ASSERT_TRUE(server.start());
+        EXPECT_EQ(peer.insist(acquire_of("after", holder_of(9'000'000))).what, verdict::granted);
+        ASSERT_EQ(server.ask({"FLUSHALL"}), "OK");
+    }
+}
+
+TEST_F(RedisFault, AServerThatComesBackEmptyKnowsNoLease) {
+    open();
+    const auto granted = peer.ask(acquire_of("k", holder_of(1)));
+    ASSERT_EQ(granted.what, verdict::granted);
+    server.kill();
+    ASSERT_TRUE(server.start());
+    const auto told = peer.insist(renew_of("k", holder_of(1)));
+    EXPECT_EQ(told.what, verdict::not_held);
+    EXPECT_EQ(told.lost, loss::gone);
+    const auto next = peer.ask(acquire_of("k", holder_of(2)));
+    ASSERT_EQ(next.what, verdict::granted);
+    EXPECT_GT(next.fences.first, granted.fences.last) << "nothing was kept but the clock";
+}
+
+TEST(RedisFaults, AServerThatSavesEachStepComesBackWithTheLease) {
+    redis_server server{{"--appendonly", "yes", "--appendfsync", "always"}};
+    redis_peer peer{server};
+    ASSERT_EQ(peer.open(), std::error_code{}) << peer.detail;
+    auto asked = acquire_of("k", holder_of(1), 60s);
+    asked.mark = result_of("under way", 0s, 1h);
+    const auto granted = peer.ask(asked);
+    ASSERT_EQ(granted.what, verdict::granted);
+    server.kill();
+    ASSERT_TRUE(server.start());
+    EXPECT_EQ(peer.insist(acquire_of("k", holder_of(2))).what, verdict::held);
+    const auto renewed = peer.ask(renew_of("k", holder_of(1)));
+    EXPECT_EQ(renewed.what, verdict::renewed);
+    EXPECT_EQ(renewed.fences, granted.fences);
+    ASSERT_TRUE(renewed.result);
+    EXPECT_EQ(renewed.result->value, "under way");
+}
+
+TEST_F(RedisFault, AForgottenScriptIsSentAgainWithoutASecondEffect) {
+    open();
+    for (int round = 0; round < 50; ++round) {
+        const auto holder = holder_of(static_cast<std::uint64_t>(round) + 1);
+        ASSERT_EQ(server.ask({"SCRIPT", "FLUSH"}), "OK");
+        const auto granted = peer.ask(acquire_of("k", holder));
+        ASSERT_EQ(granted.what, verdict::granted) << granted.detail;
+        ASSERT_EQ(server.ask({"SCRIPT", "FLUSH"}), "OK");
+        ASSERT_EQ(peer.ask(renew_of("k", holder)).fences, granted.fences);
+        ASSERT_EQ(server.ask({"SCRIPT", "FLUSH"}), "OK");
+        ASSERT_EQ(peer.ask(release_of("k", holder)).what, verdict::released);
+        ASSERT_EQ(server.ask({"EXISTS", "k"}), "0");
+    }
+}
+
+TEST_F(RedisFault, AFlushedOrDeletedLeaseIsGone) {
+    open();
+    peer.ask(acquire_of("flushed", holder_of(1)));
+    ASSERT_EQ(server.ask({"FLUSHALL"}), "OK");
+    EXPECT_EQ(peer.ask(renew_of("flushed", holder_of(1))).lost, loss::gone);
+    peer.ask(acquire_of("deleted", holder_of(1)));
+    ASSERT_EQ(server.ask({"DEL", "deleted"}), "1");
+    EXPECT_EQ(peer.ask(renew_of("deleted", holder_of(1))).lost, loss::gone) << "it had time left";
+    // The other way round: the lock is there, the rest of the record is not.
+    const auto granted = peer.ask(acquire_of("halved", holder_of(1)));
+    ASSERT_EQ(server.ask({"DEL", "{halved}:~dibs"}), "1");
+    EXPECT_EQ(peer.ask(acquire_of("halved", holder_of(2))).what, verdict::held);
+    EXPECT_EQ(peer.ask(renew_of("halved", holder_of(1))).fences, granted.fences);
+    EXPECT_EQ(peer.ask(release_of("halved", holder_of(1))).what, verdict::released);
+}
+
+TEST_F(RedisFault, AConnectionThatIsCutIsMadeAgain) {
+    open();
+    int wakes = 0;
+    bool ready = false;
+    const auto id = peer.opened->watch(
+        "k", [&](std::error_code error) { ready = !error; }, [&] { ++wakes; });
+    ASSERT_TRUE(peer.world.run_until([&] { return ready; }));
+    for (int round = 0; round < 10; ++round) {
+        const auto before = wakes;
+        ASSERT_NE(server.ask({"CLIENT", "KILL", "TYPE", "pubsub"}), "0");
+        EXPECT_TRUE(peer.world.run_until([&] { return wakes > before; }))
+            << "what was said while nobody listened is lost, so everybody looks again";
+        ASSERT_EQ(server.ask({"CLIENT", "KILL", "TYPE", "normal"}).substr(0, 2).empty(), false);
+        EXPECT_EQ(peer.insist(acquire_of("k", holder_of(1))).what, verdict::granted);
+        const auto woken = wakes;
+        EXPECT_EQ(peer.insist(release_of("k", holder_of(1))).what, verdict::released);
+        EXPECT_TRUE(peer.world.run_until([&] { return wakes > woken; }));
+    }
+    peer.opened->unwatch(id);
+}
+
+TEST_F(RedisFault, AFrozenServerIsDoubtAndThenTold) {
+    open();
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1), 60s)).what, verdict::granted);
+    server.freeze();
+    const auto sent = peer.send(many_acquires(0, 1));
+    const auto answers = peer.wait_for(sent);
+    EXPECT_EQ(answers.front().took, effect::unknown) << "it may be executed when it wakes up";
+    EXPECT_EQ(peer.ask(acquire_of("later", holder_of(3)), 100ms).took, effect::no)
+        << "nothing was sent: the new connection is not greeted";
+    server.thaw();
+    // What was in doubt is settled by the holder id.
+    const auto settled = peer.insist(release_of("k0", holder_of(1)));
+    EXPECT_TRUE(settled.what == verdict::released || settled.what == verdict::not_held);
+    EXPECT_EQ(peer.insist(renew_of("k", holder_of(1))).what, verdict::renewed);
+    EXPECT_EQ(server.ask({"EXISTS", "later"}), "0");
+}
+
+TEST_F(RedisFault, AKeyOfAnotherTypeFailsAlone) {
+    open();
+    ASSERT_EQ(server.ask({"RPUSH", "list", "x"}), "1");
+    ASSERT_EQ(server.ask({"SET", "{hash}:~dibs", "x"}), "OK");
+    const auto given = peer.wait_for(peer.send({acquire_of("before", holder_of(1)),
+                                                acquire_of("list", holder_of(2)),
+                                                acquire_of("hash", holder_of(3)),
+                                                acquire_of("after", holder_of(4))}));
+    EXPECT_EQ(given[0].what, verdict::granted);
+    for (const auto at : {1U, 2U}) {
+        EXPECT_EQ(given[at].what, verdict::failed);
+        EXPECT_EQ(given[at].took, effect::no);
+        EXPECT_EQ(given[at].error, errc::invalid_key) << given[at].detail;
+    }
+    EXPECT_EQ(given[3].what, verdict::granted);
+    EXPECT_EQ(server.ask({"LRANGE", "list", "0", "-1"}), "[x]");
+    EXPECT_EQ(server.ask({"EXISTS", "hash", "{list}:~dibs"}), "0") << "nothing was left behind";
+    // Also when it is the first of its batch.
+    EXPECT_EQ(peer.ask(acquire_of("hash", holder_of(3))).error, errc::invalid_key);
+}
+
+TEST_F(RedisFault, AFullServerRefusesGrantsAndNothingElse) {
+    open();
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    ASSERT_EQ(peer.ask(acquire_of("k2", holder_of(2))).what, verdict::granted);
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "maxmemory", "1"}), "OK");
+    const auto refused = peer.ask(acquire_of("new", holder_of(3)));
+    EXPECT_EQ(refused.took, effect::no);
+    EXPECT_EQ(refused.error, errc::store_refused);
+    EXPECT_EQ(refused.error, condition::retryable);
+    EXPECT_NE(refused.detail.find("maxmemory"), std::string::npos) << refused.detail;
+    auto more = renew_of("k", holder_of(1), 30s);
+    more.fences = 10;
+    EXPECT_EQ(peer.ask(more).what, verdict::renewed) << "with the fences that it has";
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
+    const auto unfinished = peer.ask(finish_of("k2", holder_of(2), result_of("r", 1h, 1h)));
+    EXPECT_EQ(unfinished.took, effect::no);
+    EXPECT_EQ(peer.ask(renew_of("k2", holder_of(2))).what, verdict::renewed) << "still held";
+    EXPECT_EQ(peer.ask(block_of("k3", 1h, "x")).error, errc::store_refused);
+    // A server that is full refuses the first write of a script alone: not so ours.
+    const auto together =
+        peer.wait_for(peer.send({renew_of("k2", holder_of(2)), acquire_of("new", holder_of(3))}));
+    EXPECT_EQ(together[0].what, verdict::renewed);
+    EXPECT_EQ(together[1].error, errc::store_refused);
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "maxmemory", "0"}), "OK");
+    EXPECT_EQ(peer.ask(acquire_of("new", holder_of(3))).what, verdict::granted);
+    EXPECT_EQ(peer.ask(acquire_of("k", holder_of(4))).what, verdict::granted);
+}
+
+TEST_F(RedisFault, AReplicaIsNotBelieved) {
+    open();
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    // It is made one while it is in use, with an empty primary to copy.
+    const redis_server primary;
+    ASSERT_EQ(server.ask({"REPLICAOF", "127.0.0.1", std::to_string(primary.port())}), "OK");
+    for (const core::verb& what : std::vector<core::verb>{renew_of("k", holder_of(1)),
+                                                          release_of("k", holder_of(1)),
+                                                          acquire_of("k", holder_of(2))}) {
+        const auto refused = peer.ask(what);
+        EXPECT_EQ(refused.took, effect::no) << refused.detail;
+        EXPECT_EQ(refused.error, errc::store_refused) << refused.detail;
+    }
+    redis_peer late{server};
+    EXPECT_EQ(late.open(), errc::store_refused) << late.detail;
+}
+
+TEST(RedisFaults, AServerThatCannotSaveRefuses) {
+    redis_server server;
+    redis_peer peer{server};
+    ASSERT_EQ(peer.open(), std::error_code{}) << peer.detail;
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "min-replicas-to-write", "1"}), "OK");
+    const auto refused = peer.ask(acquire_of("k", holder_of(1)));
+    EXPECT_EQ(refused.took, effect::no);
+    EXPECT_EQ(refused.error, errc::store_refused) << refused.detail;
+    EXPECT_NE(refused.detail.find("replicas"), std::string::npos) << refused.detail;
+}
+
+TEST(RedisFaults, AWrongPasswordIsDeniedAndNotShown) {
+    redis_server server{{"--requirepass", "right"}};
+    redis_peer peer{server};
+    EXPECT_EQ(peer.open(), errc::permission_denied) << "none at all";
+    peer.options.where.password = "wr0ng-secret";
+    EXPECT_EQ(peer.open(), errc::permission_denied);
+    EXPECT_EQ(peer.detail.find("wr0ng-secret"), std::string::npos) << peer.detail;
+    peer.options.where.password = "right";
+    EXPECT_EQ(peer.open(), std::error_code{}) << peer.detail;
+    EXPECT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+}
+
+TEST_F(RedisFault, AMissingRightIsNamed) {
+    const std::vector<std::string> rights{
+        "ACL",          "SETUSER",      "locks", "on",       ">secret",  "~*",
+        "&*",           "+@connection", "+eval", "+evalsha", "+time",    "+setrange",
+        "+get",         "+set",         "+del",  "+hset",    "+hdel",    "+hmget",
+        "+pexpireat",   "+pexpiretime", "+pttl", "+persist", "+publish", "+subscribe",
+        "+unsubscribe", "+pubsub",      "+scan"};
+    ASSERT_EQ(server.ask(rights), "OK");
+    peer.options.where.user = "locks";
+    peer.options.where.password = "secret";
+    open();
+    // A whole life with the rights that the documentation names.
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    ASSERT_EQ(peer.ask(renew_of("k", holder_of(1))).what, verdict::renewed);
+    ASSERT_EQ(peer.ask(finish_of("k", holder_of(1), result_of("r", 0s, 1h))).what,
+              verdict::finished);
+    ASSERT_EQ(peer.ask(block_of("k", 1h, "x")).what, verdict::block_set);
+    for (const std::string right : {"evalsha", "set", "hset", "time", "setrange", "get"}) {
+        ASSERT_EQ(server.ask({"ACL", "SETUSER", "locks", "-" + right}), "OK");
+        const auto denied = peer.ask(acquire_of("new", holder_of(2)));
+        EXPECT_EQ(denied.error, errc::permission_denied) << right << ": " << denied.detail;
+        EXPECT_EQ(denied.took, effect::no) << right;
+        EXPECT_NE(denied.detail.find(right), std::string::npos) << denied.detail;
+        EXPECT_EQ(server.ask({"EXISTS", "new"}), "0");
+        ASSERT_EQ(server.ask({"ACL", "SETUSER", "locks", "+" + right}), "OK");
+    }
+    // One key that is not allowed refuses no other of its batch.
+    ASSERT_EQ(server.ask({"ACL", "SETUSER", "locks", "resetkeys", "~ours*", "~{ours*"}), "OK");
+    const auto given = peer.wait_for(
+        peer.send({acquire_of("theirs", holder_of(1)), acquire_of("ours", holder_of(2))}));
+    EXPECT_EQ(given[0].error, errc::permission_denied);
+    EXPECT_EQ(given[1].what, verdict::granted) << given[1].detail;
+}
+
+TEST_F(RedisFault, AServerThatLoadsItsDataSaysSo) {
+    open();
+    ASSERT_EQ(server.ask({"SET", "a", "b"}), "OK");
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "key-load-delay", "20000"}), "OK");
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "loading-process-events-interval-bytes", "1024"}), "OK");
+    ASSERT_EQ(server.ask({"DEBUG", "POPULATE", "200", "filler", "1000"}), "OK");
+    std::jthread reload{[&] { server.ask({"DEBUG", "RELOAD"}); }};
+    ASSERT_TRUE(eventually([&] { return server.ask({"GET", "a"}).starts_with("LOADING"); }));
+    const auto refused = peer.ask(acquire_of("k", holder_of(1)));
+    EXPECT_EQ(refused.took, effect::no);
+    EXPECT_EQ(refused.error, errc::store_refused) << refused.detail;
+    EXPECT_NE(refused.detail.find("loading"), std::string::npos) << refused.detail;
+    reload.join();
+    EXPECT_EQ(peer.insist(acquire_of("k", holder_of(1))).what, verdict::granted);
+}
+
+TEST_F(RedisFault, AStolenTtlIsNoLeaseForEver) {
+    open();
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1), 300ms)).what, verdict::granted);
+    ASSERT_EQ(server.ask({"PERSIST", "k"}), "1");
+    EXPECT_EQ(peer.ask(acquire_of("k", holder_of(2))).what, verdict::held);
+    EXPECT_TRUE(eventually(
+        [&] { return peer.ask(acquire_of("k", holder_of(2))).what == verdict::granted; }));
+}
+
+// --- others on the same key ----------------------------------------------------------------------
+
+namespace {
+
+const std::string compare_and_delete =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 "
+    "end";
+
+}  // namespace
+
+TEST_F(RedisFault, PlainLocksAndOursExcludeEachOther) {
+    open();
+    ASSERT_EQ(server.ask({"SET", "k", "their-value", "NX", "PX", "60000"}), "OK");
+    const auto held = peer.ask(acquire_of("k", holder_of(1)));
+    ASSERT_EQ(held.what, verdict::held);
+    ASSERT_EQ(held.holders.size(), 1U);
+    EXPECT_GT(held.retry_after, 30s);
+    EXPECT_LE(held.retry_after, 60s);
+    EXPECT_EQ(peer.ask(renew_of("k", holder_of(1))).what, verdict::not_held);
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::not_held);
+    EXPECT_EQ(peer.ask(revoke_of("k", 1)).what, verdict::fence_moved);
+    EXPECT_EQ(server.ask({"GET", "k"}), "their-value") << "nothing of ours touched it";
+    ASSERT_EQ(server.ask({"EVAL", compare_and_delete, "1", "k", "their-value"}), "1");
+
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    EXPECT_EQ(server.ask({"SET", "k", "their-value", "NX", "PX", "60000"}), "(nil)");
+    EXPECT_EQ(server.ask({"EVAL", compare_and_delete, "1", "k", "their-value"}), "0");
+    EXPECT_EQ(peer.ask(renew_of("k", holder_of(1))).what, verdict::renewed);
+    const auto ttl = std::stol(server.ask({"PTTL", "k"}));
+    EXPECT_GT(ttl, 1000);
+    EXPECT_LE(ttl, 10'001);
+    // A script that deletes what it read is the convention, and works on ours.
+    const auto value = server.ask({"GET", "k"});
+    EXPECT_EQ(server.ask({"EVAL", compare_and_delete, "1", "k", value}), "1");
+    EXPECT_EQ(peer.ask(renew_of("k", holder_of(1))).lost, loss::gone);
+    EXPECT_EQ(server.ask({"SET", "k", "their-value", "NX", "PX", "60000"}), "OK");
+    EXPECT_EQ(peer.ask(renew_of("k", holder_of(1))).lost, loss::taken);
+}
+
+TEST_F(RedisFault, ARecordOfANewerReleaseIsRefused) {
+    open();
+    ASSERT_EQ(server.ask({"HSET", "{k}:~dibs", "v", "2"}), "1");
+    ASSERT_EQ(server.ask({"SET", "l", "dibs2 x y z"}), "OK");
+    for (const auto* key : {"k", "l"}) {
+        const auto refused = peer.ask(acquire_of(key, holder_of(1)));
+        EXPECT_EQ(refused.took, effect::no);
+        EXPECT_EQ(refused.error, errc::newer_format) << refused.detail;
+    }
+    EXPECT_EQ(server.ask({"GET", "l"}), "dibs2 x y z");
+}
+
+}  // namespace dibs::testing
