@@ -105,12 +105,13 @@ void remote_store::execute(dibs::store::lane which,
                          to = &server_,
                          from = process_.number(),
                          epoch = epoch_,
+                         left = process_.surrounding_world().now(),
                          which,
                          number](const std::vector<core::entry>& sent, bool answers) {
         if (!to->up()) {
             return;
         }
-        auto given = to->execute(from, sent);
+        auto given = to->execute(from, left, sent);
         if (!answers || !*life || !*here || epoch != epoch_) {
             return;  // it has happened, and nobody will hear of it
         }

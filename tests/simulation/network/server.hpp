@@ -3,6 +3,7 @@
 // What stands at the far end of a line: a store's model, as far as the network knows it.
 
 #include "core/verbs.hpp"
+#include "simulation/world/world.hpp"
 #include "store/store.hpp"
 
 #include <cstdint>
@@ -24,8 +25,9 @@ class server {
     /// Whether it takes connections just now.
     [[nodiscard]] virtual bool up() const = 0;
 
-    /// Carries out a batch, in one step of the run.
+    /// Carries out a batch that left at `sent`, in one step of the run.
     [[nodiscard]] virtual store::answers execute(session from,
+                                                 sim_time sent,
                                                  const std::vector<core::entry>& batch) = 0;
     [[nodiscard]] virtual core::page list(session from,
                                           const std::string& prefix,

@@ -133,13 +133,14 @@ class reference final : public store_model, public server, public store::parties
     [[nodiscard]] bool up() const override { return world_.now() >= down_until_; }
 
     [[nodiscard]] store::answers execute(session from,
+                                         sim_time sent,
                                          const std::vector<core::entry>& batch) override {
         store::answers given(batch.size());
         const store::rules_context context{clock(), from, *this};
         for (const bool acquires : {false, true}) {
             for (std::size_t at = 0; at < batch.size(); ++at) {
                 if (std::holds_alternative<core::acquire>(batch[at].what) == acquires) {
-                    given[at] = carry_out(batch[at].what, context);
+                    given[at] = carry_out(batch[at].what, context, sent);
                 }
             }
         }
@@ -196,7 +197,9 @@ class reference final : public store_model, public server, public store::parties
     }
 
   private:
-    core::answer carry_out(const core::verb& what, const store::rules_context& context) {
+    core::answer carry_out(const core::verb& what,
+                           const store::rules_context& context,
+                           sim_time sent) {
         if (random_.chance(refused_per_mille_)) {
             return core::refused(random_.chance(500) ? errc::store_refused : errc::store_busy,
                                  "the server refuses to write just now");
@@ -207,7 +210,7 @@ class reference final : public store_model, public server, public store::parties
         auto& kept = at == records_.end() ? fresh : at->second;
         auto taken = store::apply(what, kept, context);
         taken.reply.waiters = others_wait(key, context.self);
-        log_.carried_out(what, taken.reply, context.self);
+        log_.carried_out(what, taken.reply, {context.self, sent});
         if (taken.changed && at == records_.end()) {
             records_.emplace(key, std::move(fresh));
         }

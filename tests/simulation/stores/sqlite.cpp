@@ -132,6 +132,7 @@ class host_store final : public store::store, private sqlite::surroundings {
         job.which = which;
         job.entries = std::move(batch);
         job.done = std::move(done);
+        job.sent = model_.in.now();
         work_soon();
     }
 
@@ -215,6 +216,7 @@ class host_store final : public store::store, private sqlite::surroundings {
         std::vector<core::entry> entries;
         dibs::store::answers replies;
         dibs::store::batch_completion done;
+        sim_time sent{};
     };
     struct enrolment_job {
         sqlite::enrolment wish;
@@ -298,7 +300,7 @@ class host_store final : public store::store, private sqlite::surroundings {
         }
         sqlite::aftermath after;
         database_->run(all, after);
-        write_down(all);
+        write_down(batches);
         if (dies_) {
             return;  // it was killed within the transaction: nobody hears of it
         }
@@ -323,16 +325,24 @@ class host_store final : public store::store, private sqlite::surroundings {
     }
 
     /// In the order in which the database takes them.
-    void write_down(const sqlite::group& all) {
-        for (const auto& of : all.batches) {
-            for (const bool first : {true, false}) {
-                for (std::size_t at = 0; at < of.entries.size(); ++at) {
-                    const auto& what = of.entries[at].what;
-                    const bool goes_first = std::holds_alternative<core::renew>(what) ||
-                                            std::holds_alternative<core::release>(what);
-                    if (goes_first == first) {
-                        model_.log.carried_out(what, of.replies[at], process_.number());
-                    }
+    void write_down(const std::vector<batch_job>& batches) {
+        for (const auto which : {dibs::store::lane::renewals, dibs::store::lane::others}) {
+            for (const auto& job : batches) {
+                if (job.which == which) {
+                    write_down(job);
+                }
+            }
+        }
+    }
+
+    void write_down(const batch_job& job) {
+        for (const bool first : {true, false}) {
+            for (std::size_t at = 0; at < job.entries.size(); ++at) {
+                const auto& what = job.entries[at].what;
+                const bool goes_first = std::holds_alternative<core::renew>(what) ||
+                                        std::holds_alternative<core::release>(what);
+                if (goes_first == first) {
+                    model_.log.carried_out(what, job.replies[at], {process_.number(), job.sent});
                 }
             }
         }

@@ -55,10 +55,8 @@ struct describe_refusal {
 
 }  // namespace
 
-void step_log::carried_out(const core::verb& what,
-                           const core::answer& given,
-                           std::uint64_t process) {
-    if (given.took != core::effect::yes || is_ghost(what)) {
+void step_log::carried_out(const core::verb& what, const core::answer& given, origin from) {
+    if (given.took != core::effect::yes || is_ghost(what, given)) {
         return;
     }
     const auto now = given.now.lease;
@@ -81,7 +79,7 @@ void step_log::carried_out(const core::verb& what,
              {asked->key,
               given.fences.first,
               given.expires,
-              process,
+              from.process,
               asked->attached == core::attachment::attached});
     } else if (renewal != nullptr && given.what == core::verdict::renewed) {
         auto told = history_.event("prolong");
@@ -90,7 +88,8 @@ void step_log::carried_out(const core::verb& what,
             .holder("holder", renewal->holder)
             .number("fence", given.fences.first)
             .time("ttl_ns", core::nanoseconds{renewal->ttl})
-            .time("store_expires_ns", given.expires);
+            .time("store_expires_ns", given.expires)
+            .time("sent_sim_ns", from.sent);
         if (given.fences.last != given.fences.first) {
             told.number("fence_last", given.fences.last);
         }
@@ -105,7 +104,7 @@ void step_log::carried_out(const core::verb& what,
         is.expires = given.expires;
         if (renewal->adopt) {
             open_.erase(renewal->holder);
-            is.process = process;
+            is.process = from.process;
             is.attached = renewal->adopt->attached == core::attachment::attached;
         }
         note(after, std::move(is));
@@ -120,6 +119,7 @@ void step_log::carried_out(const core::verb& what,
 void step_log::note(const core::holder_id& holder, open_grant is) {
     open_[holder] = std::move(is);
     over_.erase(holder);
+    ghosts_.erase(holder);
 }
 
 void step_log::ended(const core::holder_id& holder, core::store_instant now, std::string_view why) {
@@ -158,8 +158,9 @@ void step_log::all_ended(core::store_instant now) {
 }
 
 /// An older copy may know a grant that has ended since. Nobody gave it again, and whatever becomes
-/// of it is no step of its holder's: the history has no word for it.
-bool step_log::is_ghost(const core::verb& what) const {
+/// of it is no step of its holder's: the history has no word for it. Once it is over, its holder can
+/// be granted the key anew by a call that is still under way.
+bool step_log::is_ghost(const core::verb& what, const core::answer& given) const {
     const auto asked_by = [](const auto& asked) {
         if constexpr (requires { asked.holder; }) {
             return asked.holder;
@@ -167,7 +168,12 @@ bool step_log::is_ghost(const core::verb& what) const {
             return core::holder_id{};
         }
     };
-    return !ghosts_.empty() && ghosts_.contains(std::visit(asked_by, what));
+    if (ghosts_.empty()) {
+        return false;
+    }
+    const auto at = ghosts_.find(std::visit(asked_by, what));
+    return at != ghosts_.end() &&
+           (given.what != core::verdict::granted || given.fences.first == at->second);
 }
 
 void step_log::replaced(const std::map<std::string, core::record>& before,
@@ -181,7 +187,7 @@ void step_log::replaced(const std::map<std::string, core::record>& before,
     for (const auto& [key, kept] : after) {
         for (const auto& one : kept.grants) {
             if (one.live(now) && over_.contains(one.holder)) {
-                ghosts_.insert(one.holder);
+                ghosts_[one.holder] = one.fences.first;
             }
         }
     }
@@ -197,7 +203,8 @@ void step_log::compare(const std::string& key,
         }
         const auto same =
             std::find_if(after.grants.begin(), after.grants.end(), [&](const core::grant& other) {
-                return other.holder == one.holder && other.live(now);
+                return other.holder == one.holder && other.fences.first == one.fences.first &&
+                       other.live(now);
             });
         if (same == after.grants.end()) {
             ended(one.holder, now.lease, "lost");

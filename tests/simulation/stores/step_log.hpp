@@ -20,8 +20,13 @@ class step_log {
   public:
     step_log(recorder& history, invariants& laws) : history_(history), laws_(laws) {}
 
-    /// A verb of this process was carried out and answered so.
-    void carried_out(const core::verb& what, const core::answer& given, std::uint64_t process);
+    /// Where a verb came from.
+    struct origin {
+        std::uint64_t process = 0;
+        sim_time sent{};
+    };
+    /// A verb was carried out and answered so.
+    void carried_out(const core::verb& what, const core::answer& given, origin from);
 
     /// The store knows from now on that the process is gone: what it was granted attached has ended.
     void process_ended(std::uint64_t process, core::store_instant now);
@@ -40,7 +45,7 @@ class step_log {
                  const core::record& before,
                  const core::record& after,
                  core::store_now now);
-    [[nodiscard]] bool is_ghost(const core::verb& what) const;
+    [[nodiscard]] bool is_ghost(const core::verb& what, const core::answer& given) const;
 
     /// A grant that has not ended by itself.
     struct open_grant {
@@ -56,8 +61,9 @@ class step_log {
     recorder& history_;
     invariants& laws_;
     std::map<core::holder_id, open_grant> open_;
-    std::set<core::holder_id> over_;    ///< whose grants have ended
-    std::set<core::holder_id> ghosts_;  ///< of those, whose grants an older copy brought back
+    std::set<core::holder_id> over_;  ///< whose grants have ended
+    /// Of those, whose grants an older copy brought back, with the first fence.
+    std::map<core::holder_id, core::fence_number> ghosts_;
 };
 
 }  // namespace dibs::simulation
