@@ -38,6 +38,22 @@ std::uint64_t mixed(std::uint64_t bits) noexcept {
     return std::min(local_deadline(sent, ttl), end_of_hold(lease));
 }
 
+/// Renewed, but not the grant that this lease stands on: that one has ended, and an acquire of ours
+/// that came late or twice was granted anew. Others may have had the key in between.
+[[nodiscard]] bool of_another_grant(const lease_state& lease, const answer& given) noexcept {
+    return given.took == effect::yes && given.what == verdict::renewed && given.fences.last != 0 &&
+           !given.fences.contains(lease.fence());
+}
+
+void give_back(undo& through, const lease_state& lease, const holder_id& holder, instant sent) {
+    through.settle({.key = lease.key(),
+                    .holder = holder,
+                    .ttl = lease.terms.ttl,
+                    .last_sent = sent,
+                    .not_after = std::nullopt,
+                    .answered = true});
+}
+
 }  // namespace
 
 struct guarded_lease : std::enable_shared_from_this<guarded_lease> {
@@ -253,7 +269,10 @@ void watchdog::answered_late(guarded_lease& which,
     }
     const auto keep = which.shared_from_this();
     const auto now = env_.time.now();
-    if (heard.given.what != verdict::renewed) {
+    if (of_another_grant(*which.lease, heard.given)) {
+        lose(which.lease, errc::lease_gone);
+        give_back(undo_, *which.lease, which.lease->holder, heard.sent);
+    } else if (heard.given.what != verdict::renewed) {
         lose(which.lease, reason_of(heard.given.lost));
     } else if (heard.sent > which.last_sent) {
         which.last_sent = heard.sent;
@@ -272,6 +291,17 @@ void watchdog::answered_late(guarded_lease& which,
 void watchdog::answered(const guarded_ptr& which, const reply& heard) {
     const auto now = env_.time.now();
     const auto& given = heard.given;
+    if (of_another_grant(*which->lease, given)) {
+        auto wish = std::exchange(which->current, std::nullopt);
+        const auto& lease = *which->lease;
+        const auto holder = wish && wish->into ? wish->into->holder : lease.holder;
+        lose(which->lease, errc::lease_gone);
+        give_back(undo_, lease, holder, heard.sent);
+        if (wish && wish->done) {
+            wish->done({.given = refused(errc::not_held, "the lease was lost meanwhile")});
+        }
+        return;
+    }
     if (given.took == effect::yes && given.what == verdict::renewed) {
         if (now >= which->lease->deadline() || !renewed(*which, heard)) {
             auto wish = std::exchange(which->current, std::nullopt);
@@ -380,12 +410,7 @@ void watchdog::lose(const lease_ptr& lease, errc reason) {
     const bool store_may_have_it = reason != errc::lease_taken && reason != errc::lease_revoked &&
                                    reason != errc::lease_gone && reason != errc::store_replaced;
     if (store_may_have_it) {
-        undo_.settle({.key = lease->key(),
-                      .holder = lease->holder,
-                      .ttl = lease->terms.ttl,
-                      .last_sent = which->last_sent,
-                      .not_after = std::nullopt,
-                      .answered = true});
+        give_back(undo_, *lease, lease->holder, which->last_sent);
     }
 }
 

@@ -87,6 +87,7 @@ struct mutex::place {
     unsigned calls = 0;        ///< under way, those that do not wait included
     lease_ptr current;         ///< the lease that this process holds
     core::fence_block block;   ///< of its grant
+    instant granted_at{};      ///< that grant, however often the lease was handed on since
     unsigned hops = 0;
     unsigned giving_back = 0;  ///< releases under way
     instant aside_until{};
@@ -301,6 +302,7 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
     auto& where = *which->where;
     where.current = lease;
     where.block = heard.given.fences;
+    where.granted_at = now;
     where.hops = 0;
     stop_watching(where);
     which->lease = lease;
@@ -601,6 +603,7 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
     if (!same_attachment || next->terms.mark ||
         !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
                             .hops = where->hops,
+                            .kept_for = now - where->granted_at,
                             .leaver_fence = lease->fence(),
                             .block = where->block,
                             .remaining = lease->deadline() - now,
@@ -813,6 +816,7 @@ void mutex::adopted(const lease_ptr& lease, instant sent) {
     const auto where = place_of(lease->key());
     where->current = lease;
     where->block = {lease->fence(), lease->fence()};
+    where->granted_at = sent;
     where->hops = 0;
     ++counters_.granted;
     watchdog_.guard(lease, sent);

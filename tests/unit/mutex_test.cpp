@@ -435,6 +435,31 @@ TEST_F(Mutex, AProcessPassesALeaseOnAtMost64Times) {
         << "then it is the other's turn";
 }
 
+TEST_F(Mutex, AProcessWithLongWorkDoesNotShutTheOthersOut) {
+    auto terms = terms_of(10min);
+    std::vector<process::ended_ptr> line;
+    for (int number = 0; number < 20; ++number) {
+        line.push_back(here.acquire(terms));
+    }
+    world.run_ready();
+    const auto outside = there.acquire(terms);
+    int served_before = 0;
+    for (auto& told : line) {
+        world.run_until([&] { return told->outcome.has_value() || outside->outcome.has_value(); },
+                        1min);
+        if (!told->outcome) {
+            break;
+        }
+        ++served_before;
+        world.advance(300ms);  // renewals keep its deadline far away
+        here.release(told->lease());
+        world.run_ready();
+    }
+    EXPECT_EQ(served_before, 4) << "the release after a second is a real one";
+    EXPECT_EQ(here.keys.counters().handed_on, 3U);
+    ASSERT_TRUE(world.run_until([&] { return outside->lease() != nullptr; }, 1s));
+}
+
 TEST_F(Mutex, IsNotHandedOnWithARenewalInDoubt) {
     const auto first = here.acquire(terms_of(10min));
     const auto second = here.acquire(terms_of(10min));

@@ -283,6 +283,41 @@ TEST_F(Watchdog, TellsWhatBecameOfTheLease) {
     EXPECT_EQ(lost.size(), std::size(cases));
 }
 
+TEST_F(Watchdog, TheRenewalOfAnotherGrantIsALoss) {
+    // Its grant is gone, and a repeated acquire of the same holder was granted anew.
+    answer_by([](const entry& asked) {
+        auto given = answer_of(std::holds_alternative<renew>(asked.what) ? verdict::renewed
+                                                                         : verdict::released);
+        given.fences = {7, 9};
+        return std::optional{given};
+    });
+    const auto kept = guard(usual_terms(), 8);
+    pass(4s);
+    EXPECT_TRUE(kept->held(world.now())) << "its fence is one of the block";
+    EXPECT_EQ(releases(), 0U);
+    const auto lease = guard(usual_terms(), 6);
+    pass(4s);
+    EXPECT_FALSE(lease->held(world.now())) << "before its deadline";
+    EXPECT_EQ(lease->lost_reason(), make_error_code(errc::lease_gone));
+    EXPECT_EQ(lost.size(), 1U);
+    EXPECT_EQ(releases(), 1U) << "nobody wants what was granted";
+    EXPECT_EQ(doubts.open(), 0U);
+}
+
+TEST_F(Watchdog, ALateAnswerOfAnotherGrantIsALossToo) {
+    const auto lease = guard(usual_terms(), 6);
+    answer_by(silence);
+    pass(3500ms + ttl / 6);
+    ASSERT_TRUE(lease->held(world.now()));
+    ASSERT_GE(target.batches.size(), 2U) << "the first one was given up";
+    auto given = answer_of(verdict::renewed);
+    given.fences = {7, 9};
+    target.batches.front().answer_all(given);
+    world.run_ready();
+    EXPECT_EQ(lease->lost_reason(), make_error_code(errc::lease_gone));
+    EXPECT_EQ(releases(), 1U);
+}
+
 TEST_F(Watchdog, TellsThatTheProcessSlept) {
     const auto lease = guard();
     world.sleep_through(10min);
