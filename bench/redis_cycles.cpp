@@ -6,14 +6,10 @@
 //
 // usage: bench_redis_cycles PORT [rounds] [seconds per measurement]      a server on 127.0.0.1
 
+#include "callers.hpp"
 #include "measure.hpp"
 
-#include <dibs/asio.hpp>
 #include <dibs/dibs.hpp>
-
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -27,10 +23,11 @@
 
 namespace {
 
+using dibs::bench::callers_many;
+using dibs::bench::many_coroutines;
+using dibs::bench::own_cycle;
 using dibs::bench::seconds;
 using clock_type = std::chrono::steady_clock;
-
-constexpr int callers_many = 64;
 
 class raw_loop {
   public:
@@ -122,47 +119,7 @@ double rate_of(seconds length, int cycles_per_call, Cycle cycle) {
 }
 
 double lone_caller(dibs::client& client, seconds length) {
-    return rate_of(length, 1, [&] {
-        auto lease = client.try_acquire("own-0");
-        if (!lease || lease->release() != dibs::release_outcome::released) {
-            throw std::runtime_error("dibs was not granted its key");
-        }
-    });
-}
-
-boost::asio::awaitable<void> coroutine_caller(dibs::client& client,
-                                              std::string key,
-                                              clock_type::time_point until,
-                                              std::int64_t& cycles) {
-    const dibs::acquire_options options;
-    while (clock_type::now() < until) {
-        auto lease =
-            co_await dibs::async_try_acquire(client, key, options, boost::asio::use_awaitable);
-        if (!lease) {
-            throw std::runtime_error("dibs was not granted its key");
-        }
-        co_await dibs::async_release(std::move(*lease), boost::asio::use_awaitable);
-        ++cycles;
-    }
-}
-
-double many_coroutines(dibs::client& client, seconds length) {
-    boost::asio::io_context context(1);
-    std::int64_t cycles = 0;
-    const auto start = clock_type::now();
-    const auto until = start + std::chrono::duration_cast<clock_type::duration>(length);
-    for (int caller = 0; caller < callers_many; ++caller) {
-        boost::asio::co_spawn(
-            context,
-            coroutine_caller(client, "own-" + std::to_string(caller), until, cycles),
-            [](std::exception_ptr fault) {
-                if (fault) {
-                    std::rethrow_exception(fault);
-                }
-            });
-    }
-    context.run();
-    return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
+    return rate_of(length, 1, [&] { own_cycle(client, "caller-0"); });
 }
 
 void show(const char* name,

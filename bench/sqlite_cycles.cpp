@@ -6,15 +6,10 @@
 //
 // usage: bench_sqlite_cycles [rounds] [seconds per measurement]
 
+#include "callers.hpp"
 #include "measure.hpp"
 
-#include <dibs/asio.hpp>
 #include <dibs/dibs.hpp>
-
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include <sqlite3.h>
 
@@ -27,10 +22,11 @@
 
 namespace {
 
+using dibs::bench::callers_many;
+using dibs::bench::many_coroutines;
+using dibs::bench::own_cycle;
 using dibs::bench::seconds;
 using clock_type = std::chrono::steady_clock;
-
-constexpr int callers_many = 64;
 
 /// So many cycles make a log grow to its full length. A commit that lengthens the file costs the
 /// file system a commit of its own, so both logs are grown before anything is measured.
@@ -133,13 +129,6 @@ double rate_of(seconds length, const std::function<void()>& cycle) {
     return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
 }
 
-void own_cycle(dibs::client& client, const std::string& key) {
-    auto lease = client.try_acquire(key);
-    if (!lease || lease->release() != dibs::release_outcome::released) {
-        throw std::runtime_error("dibs was not granted its key");
-    }
-}
-
 double lone_caller(dibs::client& client, seconds length) {
     return rate_of(length, [&] { own_cycle(client, "caller-0"); });
 }
@@ -160,41 +149,6 @@ double many_threads(dibs::client& client, seconds length) {
     std::this_thread::sleep_for(length);
     over = true;
     threads.clear();
-    return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
-}
-
-boost::asio::awaitable<void> coroutine_caller(dibs::client& client,
-                                              std::string key,
-                                              clock_type::time_point until,
-                                              std::int64_t& cycles) {
-    const dibs::acquire_options options;
-    while (clock_type::now() < until) {
-        auto lease =
-            co_await dibs::async_try_acquire(client, key, options, boost::asio::use_awaitable);
-        if (!lease) {
-            throw std::runtime_error("dibs was not granted its key");
-        }
-        co_await dibs::async_release(std::move(*lease), boost::asio::use_awaitable);
-        ++cycles;
-    }
-}
-
-double many_coroutines(dibs::client& client, seconds length) {
-    boost::asio::io_context context(1);
-    std::int64_t cycles = 0;
-    const auto start = clock_type::now();
-    const auto until = start + std::chrono::duration_cast<clock_type::duration>(length);
-    for (int caller = 0; caller < callers_many; ++caller) {
-        boost::asio::co_spawn(
-            context,
-            coroutine_caller(client, "caller-" + std::to_string(caller), until, cycles),
-            [](std::exception_ptr fault) {
-                if (fault) {
-                    std::rethrow_exception(fault);
-                }
-            });
-    }
-    context.run();
     return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
 }
 
