@@ -58,7 +58,7 @@ std::string when_ago(std::chrono::microseconds age) {
     return show_instant(now - std::chrono::duration_cast<std::chrono::system_clock::duration>(age));
 }
 
-std::string about_holder(const dibs::holder& who, bool you) {
+std::string about_holder(const dibs::holder& who, bool you, bool death_is_noticed) {
     return line("holder",
                 core::printable(who.host) + ", pid " + std::to_string(who.pid) + ", user " +
                     core::printable(who.user) + (you ? " (you)" : "")) +
@@ -67,8 +67,9 @@ std::string about_holder(const dibs::holder& who, bool you) {
            line("  left", show_duration(who.remaining) + " unless it is renewed") +
            line("  fence", fences(who)) +
            line("  ends",
-                who.attached ? "with its process, or by expiry"
-                             : "by expiry or release alone (detached)");
+                !who.attached      ? "by expiry or release alone (detached)"
+                : death_is_noticed ? "with its process, or by expiry"
+                                   : "by expiry or release: this store does not notice a death");
 }
 
 std::string about_result(const dibs::result& kept) {
@@ -82,7 +83,7 @@ std::string about_result(const dibs::result& kept) {
 std::string as_text(const dibs::record& record, const dibs::store_info& store) {
     std::string text = line("key", core::printable(record.key));
     for (const auto& who : record.holders) {
-        text += about_holder(who, is_you(who, record.key));
+        text += about_holder(who, is_you(who, record.key), store.notices_death);
     }
     if (record.holders.empty()) {
         text += line("holder", "nobody");
