@@ -202,7 +202,7 @@ constexpr std::optional<event_rule> point_rule(enum op what) {
                              {fence_last, weight, capacity});
         case op::prolong:
             return step_rule({holder, fence, ttl_ns, store_expires_ns},
-                             {fence_last, new_holder, sent_sim_ns});
+                             {fence_last, new_holder, sent_sim_ns, why});
         case op::end:
             return step_rule({why, fence}, {holder});
         case op::refuse:

@@ -118,6 +118,13 @@ TEST_F(StepLog, WhoseGrantWasBroughtBackCanBeGrantedTheKeyAnew) {
     EXPECT_TRUE(tells(news(), R"("op":"prolong")"));
 }
 
+TEST_F(StepLog, TheExpiryThatACopyBringsIsNobodysRenewal) {
+    acquire(10, 1);
+    news();
+    replaced(with_grant(10, 1001), with_grant(10, 900), 3);
+    EXPECT_TRUE(tells(news(), R"("why":"copy")"));
+}
+
 TEST_F(StepLog, AnEarlierGrantOfTheSameHolderIsNoProlongedOne) {
     acquire(10, 1);
     acquire(20, 2);

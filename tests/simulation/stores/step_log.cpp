@@ -216,7 +216,7 @@ void step_log::compare(const std::string& key,
                 .number("fence", one.fences.first)
                 .time("ttl_ns", core::nanoseconds{same->expires - now.lease})
                 .time("store_expires_ns", same->expires)
-                .text("note", "as another copy has it");
+                .text("why", "copy");
         }
     }
 }
