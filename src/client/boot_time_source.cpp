@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/boot_time_source.hpp"
 
+#include "store/library_thread.hpp"
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -35,7 +37,7 @@ boot_time_source::~boot_time_source() {
 }
 
 void boot_time_source::start(serial_executor& on) {
-    thread_ = std::thread([this, &on] { loop(on); });
+    thread_ = store::library_thread([this, &on] { loop(on); });
 }
 
 void boot_time_source::stop() noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/host_surroundings.hpp"
 
+#include "store/library_thread.hpp"
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -18,7 +20,9 @@ constexpr auto patience_at_end = std::chrono::seconds{1};
 
 void host_surroundings::end(ending& client, std::shared_ptr<const void> keep) noexcept {
     if (executor_.runs_here()) {
-        std::thread([this, &client, keep = std::move(keep)] { end_and_wait(client); }).detach();
+        store::library_thread([this, &client, keep = std::move(keep)] {
+            end_and_wait(client);
+        }).detach();
     } else {
         end_and_wait(client);
     }

@@ -18,6 +18,7 @@ void notifier_thread::notify(core::task work) {
     }
     box_->queue.push_back(std::move(work));
     if (!thread_.joinable()) {
+        // With the caller's signals: a callback may start programs, which would inherit the mask.
         thread_ = std::thread([box = box_] { loop(box); });
     }
     box_->filled.notify_one();

@@ -2,17 +2,23 @@
 // The public client on the memory store, with real threads and real time.
 
 #include "support/eventually.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dibs/async.hpp>
 #include <dibs/dibs.hpp>
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,7 +60,36 @@ class told_by_handler final : public acquire_handler {
     callback told_;
 };
 
+/// The signals that each thread of this process keeps out, as a set of bits.
+std::map<std::string, std::uint64_t> blocked_signals() {
+    std::map<std::string, std::uint64_t> found;
+    for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"}) {
+        std::ifstream status{task.path() / "status"};
+        for (std::string word; status >> word;) {
+            if (word == "SigBlk:" && status >> word) {
+                found[task.path().filename()] = std::stoull(word, nullptr, 16);
+            }
+        }
+    }
+    return found;
+}
+
 }  // namespace
+
+TEST(Client, SignalsAreForTheThreadsOfTheApplication) {
+    const testing::temporary_folder folder;
+    const auto before = blocked_signals();
+    client through{"sqlite:" + (folder.path() / "locks.db").string()};
+    ASSERT_TRUE(through.try_acquire("k"));
+    std::size_t threads = 0;
+    for (const auto& [thread, blocked] : blocked_signals()) {
+        if (!before.contains(thread)) {
+            ++threads;
+            EXPECT_NE(blocked & (std::uint64_t{1} << (SIGTERM - 1)), 0U) << "thread " << thread;
+        }
+    }
+    EXPECT_GE(threads, 2U) << "the timers and the store's worker";
+}
 
 TEST(Client, TakesAndGivesBack) {
     client through{"memory:"};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/engine.hpp"
 
+#include "store/library_thread.hpp"
+
 #include <dibs/error.hpp>
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -97,18 +97,7 @@ trouble engine::start() {
         return {data_.fault(), where_.shown() + ": " + data_.fault_text()};
     }
     data_used_ = true;
-    // Signals are for the application's own threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        thread_ = std::thread{[self = shared_from_this()] { self->work(); }};
-    } catch (...) {
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = library_thread([self = shared_from_this()] { self->work(); });
     return {};
 }
 

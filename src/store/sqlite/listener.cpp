@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/listener.hpp"
 
+#include "store/library_thread.hpp"
+
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,18 +29,11 @@ failure listener::start() {
     if (!nudge_) {
         return translate_errno(errno, "an event descriptor cannot be made");
     }
-    // Signals are for the application's own threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        thread_ = std::thread{[self = shared_from_this()] { self->listen(); }};
+        thread_ = library_thread([self = shared_from_this()] { self->listen(); });
     } catch (const std::system_error& error) {
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         return translate_errno(error.code().value(), "a thread cannot be started");
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return {};
 }
 

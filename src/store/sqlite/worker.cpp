@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/worker.hpp"
 
-#include <dibs/error.hpp>
+#include "store/library_thread.hpp"
 
-#include <pthread.h>
-#include <signal.h>
+#include <dibs/error.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -55,18 +54,7 @@ void take_batches(std::vector<batch_job>& from, std::vector<batch_job>& to, std:
 }  // namespace
 
 void worker::start() {
-    // Signals are for the application's own threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        thread_ = std::thread{[self = shared_from_this()] { self->work(); }};
-    } catch (...) {
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = library_thread([self = shared_from_this()] { self->work(); });
 }
 
 void worker::added(std::unique_lock<std::mutex> held) {
