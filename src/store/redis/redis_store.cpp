@@ -9,6 +9,7 @@
 #include "store/redis/engine.hpp"
 #include "store/redis/party_text.hpp"
 #include "store/redis/requests.hpp"
+#include "store/refusing.hpp"
 
 #include <dibs/error.hpp>
 
@@ -82,10 +83,7 @@ class redis_store final : public store {
 
     void execute(lane which, std::vector<core::entry> batch, batch_completion done) override {
         if (closed_ || forked() || batch.size() > max_batch_entries || batch.empty()) {
-            answers replies(batch.size(), unusable());
-            env_.exec.post([done = std::move(done), replies = std::move(replies)]() mutable {
-                done(std::move(replies));
-            });
+            refuse(env_, batch.size(), why_not(), std::move(done));
             return;
         }
         engine_->submit(which == lane::renewals ? redis::urgency::renewal : redis::urgency::other,
@@ -94,8 +92,7 @@ class redis_store final : public store {
 
     watch_id watch(std::string_view key, watch_completion ready, wake_callback wake) override {
         if (closed_ || forked()) {
-            env_.exec.post(
-                [ready = std::move(ready), error = unusable().error]() mutable { ready(error); });
+            refuse(env_, why_not(), std::move(ready));
             return 0;
         }
         const auto made = book_.add(key, std::move(ready), std::move(wake));
@@ -121,13 +118,7 @@ class redis_store final : public store {
               std::size_t limit,
               page_completion done) override {
         if (closed_ || forked()) {
-            core::page none;
-            const auto why = unusable();
-            none.error = why.error;
-            none.detail = why.detail;
-            env_.exec.post([done = std::move(done), none = std::move(none)]() mutable {
-                done(std::move(none));
-            });
+            refuse(env_, why_not(), std::move(done));
             return;
         }
         engine_->submit(
@@ -161,14 +152,10 @@ class redis_store final : public store {
   private:
     [[nodiscard]] bool forked() const noexcept { return made_here_.forked(); }
 
-    [[nodiscard]] core::answer unusable() const {
-        if (forked()) {
-            return core::refused(errc::unsupported,
-                                 "the process was forked after the store was opened; open it again "
-                                 "in the child");
-        }
-        return closed_ ? core::refused(errc::closed, "the store was closed")
-                       : core::refused(errc::invalid_argument, "too many entries in a batch");
+    [[nodiscard]] core::answer why_not() const {
+        return closed_ || forked()
+                   ? unusable(forked())
+                   : core::refused(errc::invalid_argument, "too many entries in a batch");
     }
 
     const core::environment env_;

@@ -5,6 +5,7 @@
 #include "store/mailbox.hpp"
 #include "store/process_mark.hpp"
 #include "store/record/watch_book.hpp"
+#include "store/refusing.hpp"
 #include "store/sqlite/database.hpp"
 #include "store/sqlite/diagnosis.hpp"
 #include "store/sqlite/holders_folder.hpp"
@@ -107,10 +108,7 @@ class sqlite_store final : public store {
 
     void execute(lane which, std::vector<core::entry> batch, batch_completion done) override {
         if (closed_ || forked()) {
-            answers replies(batch.size(), unusable());
-            env_.exec.post([done = std::move(done), replies = std::move(replies)]() mutable {
-                done(std::move(replies));
-            });
+            refuse(env_, batch.size(), why_not(), std::move(done));
             return;
         }
         sqlite::batch_job job;
@@ -122,8 +120,7 @@ class sqlite_store final : public store {
 
     watch_id watch(std::string_view key, watch_completion ready, wake_callback wake) override {
         if (closed_ || forked()) {
-            env_.exec.post(
-                [ready = std::move(ready), error = unusable().error]() mutable { ready(error); });
+            refuse(env_, why_not(), std::move(ready));
             return 0;
         }
         const auto made = book_.add(key, std::move(ready), std::move(wake));
@@ -149,13 +146,7 @@ class sqlite_store final : public store {
               std::size_t limit,
               page_completion done) override {
         if (closed_ || forked()) {
-            core::page none;
-            const auto why = unusable();
-            none.error = why.error;
-            none.detail = why.detail;
-            env_.exec.post([done = std::move(done), none = std::move(none)]() mutable {
-                done(std::move(none));
-            });
+            refuse(env_, why_not(), std::move(done));
             return;
         }
         sqlite::list_job job;
@@ -210,12 +201,7 @@ class sqlite_store final : public store {
   private:
     [[nodiscard]] bool forked() const noexcept { return made_here_.forked(); }
 
-    [[nodiscard]] core::answer unusable() const {
-        return forked() ? core::refused(errc::unsupported,
-                                        "the process was forked after the store was opened; open "
-                                        "it again in the child")
-                        : core::refused(errc::closed, "the store was closed");
-    }
+    [[nodiscard]] core::answer why_not() const { return unusable(forked()); }
 
     void enrol(std::string key, bool begins, watch_book::stay which) {
         sqlite::enrolment_job job;
