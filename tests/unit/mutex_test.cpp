@@ -121,6 +121,34 @@ class process {
 
 class Mutex : public ::testing::Test {
   protected:
+    struct line_of_waiters {
+        process::ended_ptr outside;
+        int served_before = 0;  ///< how many of `here`, until it was the turn of `there`
+    };
+    /// Callers of `here`, each with some work, and one of `there` who came after all of them.
+    line_of_waiters stand_in_line(int callers, nanoseconds work = 0s) {
+        const auto terms = terms_of(10min);
+        std::vector<process::ended_ptr> inside;
+        for (int number = 0; number < callers; ++number) {
+            inside.push_back(here.acquire(terms));
+        }
+        world.run_ready();
+        line_of_waiters line{there.acquire(terms)};
+        for (const auto& told : inside) {
+            world.run_until(
+                [&] { return told->outcome.has_value() || line.outside->outcome.has_value(); },
+                1min);
+            if (!told->outcome) {
+                break;
+            }
+            ++line.served_before;
+            world.advance(work);
+            here.release(told->lease());
+            world.run_ready();
+        }
+        return line;
+    }
+
     // A name of its own per test: spaces are shared by all who open them.
     std::string space = [] {
         static std::atomic<int> last{0};
@@ -411,53 +439,19 @@ TEST_F(Mutex, CallersOfOneProcessAreServedInTheirOrderWithGrowingFences) {
 }
 
 TEST_F(Mutex, AProcessPassesALeaseOnAtMost64Times) {
-    auto terms = terms_of(10min);
-    std::vector<process::ended_ptr> line;
-    for (int number = 0; number < 150; ++number) {
-        line.push_back(here.acquire(terms));
-    }
-    world.run_ready();
-    const auto outside = there.acquire(terms);
-    int served_before = 0;
-    for (auto& told : line) {
-        world.run_until([&] { return told->outcome.has_value() || outside->outcome.has_value(); },
-                        1min);
-        if (!told->outcome) {
-            break;
-        }
-        ++served_before;
-        here.release(told->lease());
-        world.run_ready();
-    }
-    EXPECT_LE(served_before, 65);
-    EXPECT_GE(served_before, 60);
-    ASSERT_TRUE(world.run_until([&] { return outside->lease() != nullptr; }, 1s))
+    const auto line = stand_in_line(150);
+    EXPECT_LE(line.served_before, 65);
+    EXPECT_GE(line.served_before, 60);
+    ASSERT_TRUE(world.run_until([&] { return line.outside->lease() != nullptr; }, 1s))
         << "then it is the other's turn";
 }
 
 TEST_F(Mutex, AProcessWithLongWorkDoesNotShutTheOthersOut) {
-    auto terms = terms_of(10min);
-    std::vector<process::ended_ptr> line;
-    for (int number = 0; number < 20; ++number) {
-        line.push_back(here.acquire(terms));
-    }
-    world.run_ready();
-    const auto outside = there.acquire(terms);
-    int served_before = 0;
-    for (auto& told : line) {
-        world.run_until([&] { return told->outcome.has_value() || outside->outcome.has_value(); },
-                        1min);
-        if (!told->outcome) {
-            break;
-        }
-        ++served_before;
-        world.advance(300ms);  // renewals keep its deadline far away
-        here.release(told->lease());
-        world.run_ready();
-    }
-    EXPECT_EQ(served_before, 4) << "the release after a second is a real one";
+    // Renewals keep its deadline far away.
+    const auto line = stand_in_line(20, 300ms);
+    EXPECT_EQ(line.served_before, 4) << "the release after a second is a real one";
     EXPECT_EQ(here.keys.counters().handed_on, 3U);
-    ASSERT_TRUE(world.run_until([&] { return outside->lease() != nullptr; }, 1s));
+    ASSERT_TRUE(world.run_until([&] { return line.outside->lease() != nullptr; }, 1s));
 }
 
 TEST_F(Mutex, IsNotHandedOnWithARenewalInDoubt) {
