@@ -217,6 +217,25 @@ TEST_P(Conformance, AfterExpiryOnlyALateFinishCounts) {
     EXPECT_FALSE(look(a(), "k").result);
 }
 
+TEST_P(Conformance, WhatWasGivenBackIsNotFinishedLate) {
+    const auto holder = take(a(), "k");
+    ASSERT_EQ(ask(a(), release_of("k", holder)).what, verdict::released);
+    const auto finish = finish_of("k", holder, result_of("late", 1h, 1h), true);
+    EXPECT_EQ(ask(a(), finish).what, verdict::not_held) << "before it would have expired";
+    pass(11s);
+    const auto refused = ask(a(), finish);
+    EXPECT_EQ(refused.what, verdict::not_held) << "and after that";
+    EXPECT_EQ(refused.lost, loss::gone);
+    // Nor once an operator has changed something else of the record.
+    const auto next = take(a(), "k");
+    ASSERT_EQ(ask(a(), release_of("k", next)).what, verdict::released);
+    ASSERT_EQ(ask(b(), block_of("k", 1h, "x")).what, verdict::block_set);
+    ASSERT_EQ(ask(b(), block_of("k", 0s, "")).what, verdict::block_set);
+    pass(11s);
+    EXPECT_EQ(ask(a(), finish_of("k", next, result_of("late", 1h, 1h), true)).what,
+              verdict::not_held);
+}
+
 TEST_P(Conformance, AStrangersLateFinishIsRefused) {
     take(a(), "k");
     pass(usual_ttl);

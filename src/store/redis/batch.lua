@@ -1,51 +1,69 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One batch of steps on records, all in one call. What the verbs mean is in store/store.hpp; this is
--- the same in the server's language, for exclusive grants.
+-- One batch of steps on records, all in one call. What the verbs mean is in store/store.hpp; this
+-- is the same in the server's language, for exclusive grants.
 --
 -- KEYS[2i-1], [2i] of entry i: the key itself (the lock), and the key of the rest of its record
 -- ARGV[1], [2]     the process that asks, and who is behind it
--- ARGV[2i+1]       of entry i: its words, see below; ARGV[2i+2] its payload (a result, a reason)
+-- ARGV[3]          the earliest NOT_AFTER of the batch
+-- ARGV[3+i]        of entry i: dibs1 HOLDER NOT_AFTER WORDS
+--   A TTL REST_TTL FENCES                                               acquire, attached
+--   D TTL REST_TTL FENCES                                               acquire, detached
+--   N TTL REST_TTL                                                      renew
+--   R                                                                   release
+--   a TTL FENCES FLOOR CAPACITY ATTACHED SEEN MARK FRESH KEEP           acquire, with all options
+--   n TTL FENCES NEW_HOLDER ATTACHED                                    renew
+--   r HAS_RESULT LATE FRESH KEEP                                        release
+--   v FENCE                                                             revoke
+--   b DURATION                                                          block
+--   q                                                                   look, for listings
+-- then the payloads (results, reasons) of the entries with MARK or HAS_RESULT and of b, in their
+-- order
 --
---   a HOLDER TTL FENCES FLOOR CAPACITY ATTACHED SEEN NOT_AFTER MARK FRESH KEEP     acquire
---   n HOLDER TTL FENCES NEW_HOLDER ATTACHED                                        renew
---   r HOLDER HAS_RESULT LATE FRESH KEEP                                            release
---   v FENCE                                                                        revoke
---   b DURATION                                                                     block
---   q                                                                              look, for listings
---
--- Returns the server's time, then one array per entry. Times and durations are whole microseconds;
--- -1 is for ever; NOT_AFTER -1 is always. Fences are below 2^53 and travel as text.
+-- Returns the server's time, then one answer per entry: a number or a text from the short way, an
+-- array from the long one. Times and durations are whole microseconds; -1 is for ever. REST_TTL is
+-- in milliseconds: the ttl, an hour, and a second. HOLDER has 32 characters, NOT_AFTER 16. Fences
+-- are below 2^53, which a number of Lua's holds; never made a text by its default formatting.
 --
 -- The lock is the plain string that SET key token NX PX ttl makes, so that whoever locks that way
 -- and we exclude each other:
---   dibs1 HOLDER FIRST LAST GRANTED a|d PROCESS WHO
--- The rest of the record is a hash:
---   v format   f largest fence   h holder of the last grant, until it gives it back
---   x its expiry   o set: an operator ended it   r result   m FENCE IS_MARK WRITTEN FRESH_UNTIL
---   KEEP_UNTIL   b blocked until   w why
+--   dibs1 HOLDER FIRST LAST GRANTED a|d|A|D PROCESS WHO
+-- A capital says that the rest of the record is short, and need not be read to prolong the lease
+-- or to give it back.
 --
--- Per entry: checks first, writes last; the fence before the lock. An entry that fails, fails alone.
+-- The rest is a string too. It is short when its first 74 characters are all:
+--   dibs1 HOLDER FENCE EXPIRY ENDED BLOCKED META LENGTH REASON RESULT
+-- HOLDER of the last grant, EXPIRY of its lock as the server has it, FENCE the largest, ENDED 1 by
+-- an operator. META of the result: FENCE IS_MARK WRITTEN FRESH_UNTIL KEEP_UNTIL. LENGTH is that of
+-- REASON. Numbers of the lock and of the first part have 16 digits, so that their place is known
+-- and that they compare as texts.
+--
+-- The server keeps a key through the millisecond at which it expires. So a lock expires there a
+-- millisecond before its lease is over, and what is there is live.
+--
+-- A short rest that expires less than an hour after EXPIRY was given back: so giving back takes no
+-- memory, and works on a full server.
+--
+-- Per entry: checks first, writes last; the fence before the lock. An entry that fails, fails
+-- alone.
+-- The short way takes what is done all day: a free key, a grant of one's own, nothing else kept. It
+-- leaves what it meets otherwise, errors too, to the long way, which takes everything.
 
-local fence_limit = 9007199254740991
-local trace_kept = 3600000000
-local format = '1'
+local call, byte, sub = redis.pcall, string.byte, string.sub
+local match, format = string.match, string.format
+local ceil = math.ceil
 
-local function text(number)
-    return string.format('%.0f', number)
-end
+local short = 74
+local nobody = '00000000000000000000000000000000'
+local entries = #KEYS / 2
 
--- A refusal by a command: an error for people, and whether something was written before it.
-local function refuse(answer)
-    error({entry = answer}, 0)
-end
-
-local function words_of(reply)
-    return type(reply) == 'table' and reply.err
+local function sixteen(number)
+    return format('%016.0f', number)
 end
 
 -- Servers do not always say which command it was that a user may not run.
 local function named(fault, command)
-    if string.find(fault, 'ACL failure', 1, true) or string.find(fault, 'run this command', 1, true) then
+    if string.find(fault, 'ACL failure', 1, true) or
+        string.find(fault, 'run this command', 1, true) then
         return fault .. ' (' .. string.lower(command) .. ')'
     end
     return fault
@@ -53,379 +71,634 @@ end
 
 -- Changes nothing; a server that takes no writes says so. What a replica, or a server that cannot
 -- save, knows about a lock is not to be believed. A full server says so for the first write of a
--- script alone, so it is remembered here.
+-- script alone, so it is remembered.
 local full = false
-local probe = words_of(redis.pcall('SETRANGE', KEYS[1], 0, ''))
-if probe and string.match(probe, '^OOM') then
-    full = probe
-elseif probe and not string.match(probe, '^WRONGTYPE') then
-    return redis.error_reply(named(probe, 'SETRANGE'))
+local function refusal()
+    local probe = call('SETRANGE', KEYS[1], 0, '')
+    probe = type(probe) == 'table' and probe.err
+    if probe and string.find(probe, '^OOM') then
+        full = probe
+    elseif probe and not string.find(probe, '^WRONGTYPE') then
+        return redis.error_reply(named(probe, 'SETRANGE'))
+    end
 end
 
-local clock = redis.pcall('TIME')
-if words_of(clock) then
+-- A lone entry on the short way begins with a write of its own.
+if entries > 1 then
+    local refused = refusal()
+    if refused then
+        return refused
+    end
+end
+
+local clock = call('TIME')
+if clock.err then
     return redis.error_reply(named(clock.err, 'TIME'))
 end
-local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
-
--- Before the first write of an entry that makes the record larger.
-local function need_room()
-    if full then
-        refuse({'e', full, 0})
-    end
+local now = clock[1] * 1000000 + clock[2]
+-- By hand, since formatting takes ten times as long.
+local now_text = clock[1] .. sub('00000' .. clock[2], -6)
+if #now_text ~= 16 then
+    now_text = sixteen(now)
 end
 
-local function later(by)
-    return by < 0 and -1 or now + by
-end
+-- The long way. Functions are made by running over them, so this is done for those who need it.
+local function all_verbs()
+    local trace_kept = 3600000000
+    local fence_limit = 9007199254740991
+    local next_payload = 3 + entries
+    local verbs = {}
 
-local function milliseconds(at)
-    return text(math.ceil(at / 1000))
-end
-
--- A command whose failure ends the entry. `dirty`: something of it was written already.
-local function run(record, command, ...)
-    local reply = redis.pcall(command, ...)
-    local fault = words_of(reply)
-    if fault then
-        refuse({'e', named(fault, command), record and record.dirty and 1 or 0})
-    end
-    return reply
-end
-
-local function expiry_of(lock)
-    local at = redis.pcall('PEXPIRETIME', lock)  -- since Redis 7
-    if words_of(at) then
-        at = run(nil, 'PTTL', lock)
-        return at < 0 and at or (math.floor(now / 1000) + at) * 1000
-    end
-    return at < 0 and at or at * 1000
-end
-
-local function read(lock, rest)
-    local record = {lock = lock, rest = rest, live = false, expires = 0}
-    local raw = run(nil, 'GET', lock)
-    local kept = run(nil, 'HMGET', rest, 'v', 'f', 'h', 'x', 'o', 'r', 'm', 'b', 'w')
-    if kept[1] and kept[1] ~= format then
-        refuse({'e', 'DIBSFORMAT ' .. kept[1], 0})
-    end
-    record.fence = tonumber(kept[2] or 0)
-    record.last_holder = kept[3]
-    record.last_expiry = tonumber(kept[4] or 0)
-    record.ended = kept[5]
-    record.result = kept[6]
-    record.meta = kept[7]
-    record.blocked = tonumber(kept[8] or 0)
-    record.reason = kept[9]
-    if record.meta then
-        local fence, mark, written, fresh, keep =
-            string.match(record.meta, '^(%d+) ([01]) (%d+) (%-?%d+) (%-?%d+)$')
-        record.result_fence = tonumber(fence)
-        record.fresh_until = tonumber(fresh)
-        record.keep_until = tonumber(keep)
-    end
-    if raw then
-        local holder, first, last, granted, attached =
-            string.match(raw, '^dibs1 (%x+) (%d+) (%d+) (%d+) ([ad]) ')
-        if not holder and string.match(raw, '^dibs%d+ ') then
-            refuse({'e', 'DIBSFORMAT ' .. string.match(raw, '^dibs(%d+)'), 0})
-        end
-        record.raw = raw
-        record.holder = holder
-        if holder then
-            record.first = tonumber(first)
-            record.last = tonumber(last)
-            record.fence = math.max(record.fence, record.last)
-        end
-        record.expires = expiry_of(lock)
-        if record.expires == -1 and holder and holder == record.last_holder then
-            -- Somebody took the ttl away. It was promised all the same.
-            record.expires = record.last_expiry
-        end
-        record.live = record.expires == -1 or now < record.expires
-    end
-    return record
-end
-
-local function readable(record)
-    return record.meta and (record.keep_until == -1 or now < record.keep_until)
-end
-
--- Ends every answer about a record.
-local function with_result(answer, record)
-    if readable(record) then
-        answer[5] = record.result
-        answer[6] = record.meta
-    else
-        answer[5] = false
-        answer[6] = false
-    end
-    return answer
-end
-
--- The rest of a record goes when nothing in it matters any more. Fences rise by the clock without
--- it; the margin is for a clock that is set back.
-local function let_expire(record)
-    local keep = readable(record) and record.keep_until or 0
-    if keep == -1 or record.blocked == -1 then
-        redis.pcall('PERSIST', record.rest)
-        return
-    end
-    local ends = math.max(keep, record.blocked, record.last_expiry + trace_kept,
-                          math.max(record.fence, now) + trace_kept)
-    redis.pcall('PEXPIREAT', record.rest, milliseconds(ends))
-end
-
-local function publish(record)
-    local heard = redis.pcall('PUBLISH', record.rest, '')
-    return words_of(heard) and 0 or heard
-end
-
-local function waiters(record)
-    local found = redis.pcall('PUBSUB', 'NUMSUB', record.rest)
-    return words_of(found) and 0 or found[2]
-end
-
-local function holder_answer(code, record)
-    return with_result({code, record.live and record.raw or false,
-                        record.live and record.expires or 0, 0}, record)
-end
-
-local function next_fences(stored, floor, wanted)
-    local base = math.max(stored, floor)
-    if now <= base then
-        if base + 1 > fence_limit then
-            refuse({'e', 'DIBSFENCE', 0})
-        end
-        return base + 1, base + 1
-    end
-    local count = math.min(math.max(wanted, 1), now - base)
-    return now - count + 1, now
-end
-
-local function keep_result(record, fence, is_mark, payload, fresh, keep)
-    need_room()
-    local fresh_until = fresh == 0 and 0 or later(fresh)
-    local keep_until = later(keep)
-    if fresh_until == -1 or (keep_until ~= -1 and fresh_until > keep_until) then
-        keep_until = fresh_until
-    end
-    local meta = text(fence) .. ' ' .. is_mark .. ' ' .. text(now) .. ' ' .. text(fresh_until) ..
-        ' ' .. text(keep_until)
-    run(record, 'HSET', record.rest, 'v', format, 'r', payload, 'm', meta)
-    record.result = payload
-    record.meta = meta
-    record.keep_until = keep_until
-end
-
-local verbs = {}
-
-function verbs.a(lock, rest, words, payload)
-    local holder, ttl, fences, floor, capacity, attached, seen, not_after, mark, fresh, keep =
-        string.match(words, '^a (%x+) (%d+) (%d+) (%d+) (%d+) ([ad]) (%d+) (%-?%d+) ([01]) ' ..
-                            '(%-?%d+) (%-?%d+)$')
-    local record = read(lock, rest)
-    local until_when = now + tonumber(ttl)
-    if tonumber(not_after) ~= -1 and now > tonumber(not_after) then
-        return with_result({'l', 0, 0, 0}, record)
-    end
-    if record.live and record.holder == holder then
-        run(record, 'PEXPIREAT', lock, milliseconds(until_when))
-        record.last_expiry = math.ceil(until_when / 1000) * 1000
-        redis.pcall('HSET', rest, 'v', format, 'f', text(record.fence), 'h', holder, 'x',
-                    text(record.last_expiry))
-        let_expire(record)
-        return with_result({'g', text(record.first), text(record.last), record.last_expiry}, record)
-    end
-    if record.live and capacity ~= '1' then
-        return with_result({'c', 0, 0, 0}, record)
-    end
-    if record.blocked == -1 or now < record.blocked then
-        return with_result({'b', record.reason or '', record.blocked, 0}, record)
-    end
-    if record.live then
-        return holder_answer('h', record)
-    end
-    if readable(record) and (record.fresh_until == -1 or now < record.fresh_until) and
-        record.result_fence > tonumber(seen) then
-        return with_result({'d', 0, 0, 0}, record)
-    end
-    if capacity ~= '1' then
-        return with_result({'u', 0, 0, 0}, record)
+    local function words_of(reply)
+        return type(reply) == 'table' and reply.err
     end
 
-    need_room()
-    local first, last = next_fences(record.fence, tonumber(floor), tonumber(fences))
-    local found = with_result({'g', text(first), text(last), 0}, record)
-    local expires = milliseconds(until_when)
-    record.fence = last
-    record.last_expiry = tonumber(expires) * 1000
-    run(record, 'HSET', rest, 'v', format, 'f', text(last), 'h', holder, 'x',
-        text(record.last_expiry))
-    local given = redis.pcall('SET', lock,
-                              'dibs1 ' .. holder .. ' ' .. text(first) .. ' ' .. text(last) .. ' ' ..
-                                  text(now) .. ' ' .. attached .. ' ' .. ARGV[1] .. ' ' .. ARGV[2],
-                              'PXAT', expires)
-    if words_of(given) then
-        redis.pcall('HDEL', rest, 'h', 'x')
-        refuse({'e', named(words_of(given), 'SET'), 0})
+    local function milliseconds(at)
+        return format('%.0f', ceil(at / 1000))
     end
-    if record.ended then
-        redis.pcall('HDEL', rest, 'o')
+
+    -- A refusal by a command: an error for people, and whether something was written before it.
+    local function refuse(answer)
+        error({entry = answer}, 0)
     end
-    if mark == '1' then
-        local done, fault = pcall(keep_result, record, last, '1', payload, tonumber(fresh),
-                                  tonumber(keep))
-        if not done then
-            redis.pcall('DEL', lock)
-            redis.pcall('HDEL', rest, 'h', 'x')
-            error(fault, 0)
+
+    -- Before the first write of an entry that makes the record larger.
+    local function need_room()
+        if full then
+            refuse({'e', full, 0})
         end
     end
-    let_expire(record)
-    found[4] = record.last_expiry
-    return found
-end
 
--- A live grant of this holder is not there: what became of it?
-local function not_held(holder, record)
-    local loss = 'gone'
-    if record.live then
-        loss = 'taken'
-    elseif record.last_holder == holder then
-        loss = record.ended and 'revoked' or (now >= record.last_expiry and 'expired' or 'gone')
-    elseif record.last_holder then
-        loss = 'taken'
+    local function later(by)
+        return by < 0 and -1 or now + by
     end
-    return with_result({'x', loss, 0, 0}, record)
-end
 
-function verbs.n(lock, rest, words)
-    local holder, ttl, fences, new_holder, attached =
-        string.match(words, '^n (%x+) (%d+) (%d+) (%S+) ([ad])$')
-    local record = read(lock, rest)
-    if not record.live or record.holder ~= holder then
-        return not_held(holder, record)
+    -- A command whose failure ends the entry. `dirty`: something of it was written already.
+    local function run(record, command, ...)
+        local reply = call(command, ...)
+        local fault = words_of(reply)
+        if fault then
+            refuse({'e', named(fault, command), record and record.dirty and 1 or 0})
+        end
+        return reply
     end
-    local expires = milliseconds(now + tonumber(ttl))
-    local adopt = new_holder ~= '-'
-    local first, last, raw = record.first, record.last, record.raw
-    if tonumber(fences) > 0 and not full then
-        local higher_first, higher_last = next_fences(record.fence, 0, tonumber(fences))
-        -- Where this fails, and on a full server, the lease is prolonged with the fences it has.
-        if not words_of(redis.pcall('HSET', rest, 'f', text(higher_last))) then
-            first, last = higher_first, higher_last
-            record.fence = last
+
+    local function expiry_of(key)
+        local at = call('PEXPIRETIME', key)  -- since Redis 7
+        if words_of(at) then
+            at = run(nil, 'PTTL', key)
+            return at < 0 and at or (math.floor(now / 1000) + at + 1) * 1000
+        end
+        return at < 0 and at or (at + 1) * 1000
+    end
+
+    -- When the lock has to expire for a lease that is over at that time.
+    local function last_millisecond(at)
+        return format('%.0f', at / 1000 - 1)
+    end
+
+    local function refuse_format(text)
+        local version = match(text, '^dibs(%d+) ')
+        if version and version ~= '1' then
+            refuse({'e', 'DIBSFORMAT ' .. version, 0})
         end
     end
-    if adopt or first ~= record.first or last ~= record.last then
-        local granted, was, process, who = string.match(raw, '^dibs1 %S+ %S+ %S+ (%d+) ([ad]) (%S+) (.*)$')
-        if adopt then
-            was, process, who = attached, ARGV[1], ARGV[2]
+
+    local function read_rest(record, kept)
+        refuse_format(kept)
+        local holder, fence, expiry, ended = match(kept, '^dibs1 (%x+) (%d+) (%d+) ([01])')
+        if not holder then
+            refuse({'e', 'WRONGTYPE ' .. record.rest .. ' is none of ours', 0})
         end
-        local value = 'dibs1 ' .. (adopt and new_holder or holder) .. ' ' .. text(first) .. ' ' ..
-            text(last) .. ' ' .. granted .. ' ' .. was .. ' ' .. process .. ' ' .. who
-        local set = redis.pcall('SET', lock, value, 'PXAT', expires)
-        if words_of(set) then
-            if adopt then
-                refuse({'e', named(words_of(set), 'SET'), 0})
+        record.kept = kept
+        record.fence = tonumber(fence)
+        if holder ~= nobody then
+            record.last_holder = holder
+            record.last_expiry = tonumber(expiry) + 1000
+            record.ended = ended == '1'
+        end
+        if #kept == short then
+            return
+        end
+        local blocked, meta, length, at =
+            match(kept, '^ (%-?%d+) (%d+ [01] %d+ %-?%d+ %-?%d+) (%d+) ()', short + 1)
+        record.blocked = tonumber(blocked)
+        record.reason = sub(kept, at, at + length - 1)
+        if sub(meta, 1, 2) ~= '0 ' then
+            local result_fence, fresh, keep = match(meta, '^(%d+) %d %d+ (%S+) (%S+)$')
+            record.meta = meta
+            record.result = sub(kept, at + length)
+            record.result_fence = tonumber(result_fence)
+            record.fresh_until = tonumber(fresh)
+            record.keep_until = tonumber(keep)
+        end
+    end
+
+    local function read(lock, rest)
+        local record = {lock = lock, rest = rest, live = false, expires = 0, fence = 0,
+                        last_expiry = 0, ended = false, blocked = 0, reason = ''}
+        local raw = run(nil, 'GET', lock)
+        local kept = run(nil, 'GET', rest)
+        if kept then
+            read_rest(record, kept)
+        end
+        if raw then
+            local holder, first, last =
+                match(raw, '^dibs1 (%x+) (%d+) (%d+) %d+ [ADad] ')
+            if not holder then
+                refuse_format(raw)
             end
-            first, last = record.first, record.last
-            run(record, 'PEXPIREAT', lock, expires)
+            record.raw = raw
+            record.holder = holder
+            if holder then
+                record.first = tonumber(first)
+                record.last = tonumber(last)
+                record.fence = math.max(record.fence, record.last)
+            end
+            record.expires = expiry_of(lock)
+            if record.expires == -1 and holder and holder == record.last_holder then
+                -- Somebody took the ttl away. It was promised all the same.
+                record.expires = record.last_expiry
+            end
+            record.live = record.expires == -1 or now < record.expires
+        elseif record.last_holder and #kept == short then
+            local ends = expiry_of(rest)
+            if ends ~= -1 and ends < record.last_expiry + trace_kept then
+                record.last_holder = nil
+                record.last_expiry = 0
+                record.ended = false
+            end
         end
-    else
-        run(record, 'PEXPIREAT', lock, expires)
+        return record
     end
-    record.last_expiry = tonumber(expires) * 1000
-    redis.pcall('HSET', rest, 'v', format, 'f', text(record.fence), 'h',
-                adopt and new_holder or holder, 'x', text(record.last_expiry))
-    let_expire(record)
-    local renewed = with_result({'n', text(first), text(last), record.last_expiry}, record)
-    renewed[7] = waiters(record)
-    return renewed
-end
 
-function verbs.r(lock, rest, words, payload)
-    local holder, has_result, late, fresh, keep =
-        string.match(words, '^r (%x+) ([01]) ([01]) (%-?%d+) (%-?%d+)$')
-    local record = read(lock, rest)
-    local mine = record.live and record.holder == holder
-    local in_time = mine
-    if not mine and has_result == '1' and late == '1' and not record.live then
-        mine = record.last_holder == holder and not record.ended
+    local function readable(record)
+        return record.meta and (record.keep_until == -1 or now < record.keep_until)
     end
-    if not mine then
-        return not_held(holder, record)
-    end
-    if has_result == '1' then
-        keep_result(record, in_time and record.last or record.fence, '0', payload, tonumber(fresh),
-                    tonumber(keep))
-        record.dirty = true
-    end
-    if record.raw then
-        run(record, 'DEL', lock)
-    end
-    redis.pcall('HDEL', rest, 'h', 'x', 'o')
-    record.last_expiry = 0
-    redis.pcall('HSET', rest, 'v', format, 'f', text(record.fence))
-    let_expire(record)
-    local ended = with_result({has_result == '1' and 'f' or 'r', 0, 0, 0}, record)
-    ended[7] = publish(record)
-    return ended
-end
 
-function verbs.v(lock, rest, words)
-    local fence = tonumber(string.match(words, '^v (%d+)$'))
-    local record = read(lock, rest)
-    if not record.live or not record.holder or fence < record.first or fence > record.last then
-        return holder_answer('m', record)
+    local function blocked(record)
+        return record.blocked == -1 or now < record.blocked
     end
-    redis.pcall('HSET', rest, 'v', format, 'f', text(record.fence), 'h', record.holder, 'o', '1')
-    run(record, 'DEL', lock)
-    let_expire(record)
-    publish(record)
-    return {'v'}
-end
 
-function verbs.b(lock, rest, words, payload)
-    local duration = tonumber(string.match(words, '^b (%-?%d+)$'))
-    local record = read(lock, rest)
-    local was_blocked = record.blocked == -1 or now < record.blocked
-    if duration == 0 then
-        run(record, 'HDEL', rest, 'b', 'w')
-        record.blocked = 0
-    else
+    -- The rest of a record goes when nothing in it matters any more. Fences rise by the clock
+    -- without it; the margin is for a clock that is set back.
+    local function end_of(record)
+        local keep = readable(record) and record.keep_until or 0
+        if keep == -1 or record.blocked == -1 then
+            return -1
+        end
+        return math.max(keep, record.blocked, record.last_expiry + trace_kept,
+                        math.max(record.fence, now) + trace_kept)
+    end
+
+    -- Writes all but the lock; the fault, if it cannot. `more`: not the first part alone is new.
+    local function write(record, more)
+        local text = 'dibs1 ' .. (record.last_holder or nobody) .. ' ' ..
+            sixteen(record.fence) .. ' ' .. sixteen(math.max(record.last_expiry - 1000, 0)) ..
+            (record.ended and ' 1' or ' 0')
+        local has_result, has_hold = readable(record), blocked(record)
+        local ends = end_of(record)
+        if not more and has_result and record.kept then
+            -- It may be large.
+            local fault = words_of(call('SETRANGE', record.rest, 0, text))
+            if fault then
+                return named(fault, 'SETRANGE')
+            elseif ends == -1 then
+                call('PERSIST', record.rest)
+            else
+                call('PEXPIREAT', record.rest, milliseconds(ends))
+            end
+            return nil
+        end
+        if has_result or has_hold then
+            text = text .. ' ' .. format('%.0f', has_hold and record.blocked or 0) .. ' ' ..
+                (has_result and record.meta or '0 0 0 0 0') .. ' ' .. #record.reason .. ' ' ..
+                record.reason .. (has_result and record.result or '')
+        end
+        local done = ends == -1 and call('SET', record.rest, text) or
+            call('SET', record.rest, text, 'PXAT', milliseconds(ends))
+        return words_of(done) and named(done.err, 'SET')
+    end
+
+    -- As above, for steps that a full server takes too: then the record is behind, but lives on.
+    local function write_if_room(record)
+        if write(record) then
+            local ends = end_of(record)
+            if ends ~= -1 then
+                call('PEXPIREAT', record.rest, milliseconds(ends))
+            end
+        end
+    end
+
+    local function must_write(record, more)
+        local fault = write(record, more)
+        if fault then
+            refuse({'e', fault, 0})
+        end
+    end
+
+    local function forget_holder(record)
+        local expiry = record.last_expiry
+        record.last_holder = nil
+        record.last_expiry = 0
+        record.ended = false
+        if write(record) and record.kept and #record.kept == short then
+            call('PEXPIREAT', record.rest,
+                 milliseconds(math.min(now, expiry - 1000) + trace_kept - 1000))
+        end
+    end
+
+    -- Ends every answer about a record.
+    local function with_result(answer, record)
+        local there = readable(record)
+        answer[5] = there and record.result or false
+        answer[6] = there and record.meta or false
+        return answer
+    end
+
+    local function publish(record)
+        local heard = call('PUBLISH', record.rest, '')
+        return words_of(heard) and 0 or heard
+    end
+
+    local function waiters(record)
+        local found = call('PUBSUB', 'NUMSUB', record.rest)
+        return words_of(found) and 0 or found[2]
+    end
+
+    local function holder_answer(code, record)
+        return with_result({code, record.live and record.raw or false,
+                            record.live and record.expires or 0, 0}, record)
+    end
+
+    local function next_fences(stored, floor, wanted)
+        local base = math.max(stored, floor)
+        if now <= base then
+            if base + 1 > fence_limit then
+                refuse({'e', 'DIBSFENCE', 0})
+            end
+            return base + 1, base + 1
+        end
+        local count = math.min(math.max(wanted, 1), now - base)
+        return now - count + 1, now
+    end
+
+    local function payload()
+        next_payload = next_payload + 1
+        return ARGV[next_payload]
+    end
+
+    local function take_result(record, fence, is_mark, result, fresh, keep)
+        local fresh_until = fresh == 0 and 0 or later(fresh)
+        local keep_until = later(keep)
+        if fresh_until == -1 or (keep_until ~= -1 and fresh_until > keep_until) then
+            keep_until = fresh_until
+        end
+        record.result = result
+        record.meta = format('%.0f %d %.0f %.0f %.0f', fence, is_mark, now, fresh_until, keep_until)
+        record.fresh_until = fresh_until
+        record.keep_until = keep_until
+    end
+
+    -- Attached or not, and whether the rest is short.
+    local function letter_of(record, attached)
+        local long = readable(record) or blocked(record)
+        return long and attached or string.upper(attached)
+    end
+
+    local function lock_text(holder, first, last, granted, tail)
+        return 'dibs1 ' .. holder .. ' ' .. sixteen(first) .. ' ' .. sixteen(last) .. ' ' ..
+            granted .. ' ' .. tail
+    end
+
+    local function acquire(lock, rest, holder, not_after, asked, mark)
+        local record = read(lock, rest)
+        local expires = ceil((now + asked.ttl) / 1000) * 1000
+        if now > tonumber(not_after) then
+            return with_result({'l', 0, 0, 0}, record)
+        end
+        if record.live and record.holder == holder then
+            run(record, 'PEXPIREAT', lock, last_millisecond(expires))
+            record.last_holder = holder
+            record.last_expiry = expires
+            record.ended = false
+            write_if_room(record)
+            return with_result({'g', record.first, record.last, expires}, record)
+        end
+        if record.live and asked.capacity ~= 1 then
+            return with_result({'c', 0, 0, 0}, record)
+        end
+        if blocked(record) then
+            return with_result({'b', record.reason, record.blocked, 0}, record)
+        end
+        if record.live then
+            return holder_answer('h', record)
+        end
+        if readable(record) and (record.fresh_until == -1 or now < record.fresh_until) and
+            record.result_fence > asked.seen then
+            return with_result({'d', 0, 0, 0}, record)
+        end
+        if asked.capacity ~= 1 then
+            return with_result({'u', 0, 0, 0}, record)
+        end
+
         need_room()
-        record.blocked = later(duration)
-        run(record, 'HSET', rest, 'v', format, 'b', text(record.blocked), 'w', payload)
+        local first, last = next_fences(record.fence, asked.floor, asked.fences)
+        local found = with_result({'g', first, last, expires}, record)
+        local result, meta, keep_until = record.result, record.meta, record.keep_until
+        record.fence = last
+        record.last_holder = holder
+        record.last_expiry = expires
+        record.ended = false
+        if mark then
+            take_result(record, last, 1, mark, asked.fresh, asked.keep)
+        end
+        must_write(record, mark)
+        local tail = letter_of(record, asked.attached) .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
+        local given = call('SET', lock, lock_text(holder, first, last, now_text, tail), 'PXAT',
+                           last_millisecond(expires))
+        if words_of(given) then
+            record.last_holder = nil
+            record.last_expiry = 0
+            record.result, record.meta, record.keep_until = result, meta, keep_until
+            if not record.kept then
+                call('DEL', rest)
+            else
+                write(record, true)
+            end
+            refuse({'e', named(given.err, 'SET'), 0})
+        end
+        return found
     end
-    let_expire(record)
-    if duration == 0 and was_blocked then
+
+    function verbs.A(lock, rest, holder, not_after, words)
+        local attached, ttl, fences = match(words, '^([AD]) (%d+) %d+ (%d+)$')
+        return acquire(lock, rest, holder, not_after,
+                       {ttl = tonumber(ttl), fences = tonumber(fences), floor = 0, capacity = 1,
+                        attached = string.lower(attached), seen = 0})
+    end
+    verbs.D = verbs.A
+
+    function verbs.a(lock, rest, holder, not_after, words)
+        local ttl, fences, floor, capacity, attached, seen, mark, fresh, keep =
+            match(words, '^a (%d+) (%d+) (%d+) (%d+) ([ad]) (%d+) ([01]) (%-?%d+) (%-?%d+)$')
+        return acquire(lock, rest, holder, not_after,
+                       {ttl = tonumber(ttl), fences = tonumber(fences), floor = tonumber(floor),
+                        capacity = tonumber(capacity), attached = attached, seen = tonumber(seen),
+                        fresh = tonumber(fresh), keep = tonumber(keep)},
+                       mark == '1' and payload())
+    end
+
+    -- A live grant of this holder is not there: what became of it?
+    local function not_held(holder, record)
+        local loss = 'gone'
+        if record.live then
+            loss = 'taken'
+        elseif record.last_holder == holder then
+            loss = record.ended and 'revoked' or (now >= record.last_expiry and 'expired' or 'gone')
+        elseif record.last_holder then
+            loss = 'taken'
+        end
+        return with_result({'x', loss, 0, 0}, record)
+    end
+
+    local function renew(lock, rest, holder, ttl, fences, new_holder, attached)
+        local record = read(lock, rest)
+        if not record.live or record.holder ~= holder then
+            return not_held(holder, record)
+        end
+        local expires = ceil((now + ttl) / 1000) * 1000
+        local first, last = record.first, record.last
+        record.last_holder = new_holder or holder
+        record.last_expiry = expires
+        record.ended = false
+        if fences > 0 and not full then
+            local stored = record.fence
+            local higher_first, higher_last = next_fences(stored, 0, fences)
+            record.fence = higher_last
+            -- Where this fails, and on a full server, the lease keeps the fences it has.
+            if write(record) then
+                record.fence = stored
+            else
+                first, last = higher_first, higher_last
+            end
+        end
+        local until_when = last_millisecond(expires)
+        if new_holder or first ~= record.first or last ~= record.last then
+            local granted, tail = match(record.raw, '^dibs1 %S+ %S+ %S+ (%d+) (.*)$')
+            if new_holder then
+                tail = letter_of(record, attached) .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
+            end
+            local set = call('SET', lock, lock_text(record.last_holder, first, last, granted, tail),
+                             'PXAT', until_when)
+            if words_of(set) then
+                if new_holder then
+                    refuse({'e', named(set.err, 'SET'), 0})
+                end
+                first, last = record.first, record.last
+                run(record, 'PEXPIREAT', lock, until_when)
+            end
+        else
+            run(record, 'PEXPIREAT', lock, until_when)
+        end
+        write_if_room(record)
+        local renewed = with_result({'n', first, last, expires}, record)
+        renewed[7] = waiters(record)
+        return renewed
+    end
+
+    function verbs.N(lock, rest, holder, not_after, words)
+        return renew(lock, rest, holder, tonumber(match(words, '^N (%d+)')), 0)
+    end
+
+    function verbs.n(lock, rest, holder, not_after, words)
+        local ttl, fences, new_holder, attached = match(words, '^n (%d+) (%d+) (%S+) ([ad])$')
+        return renew(lock, rest, holder, tonumber(ttl), tonumber(fences),
+                     new_holder ~= '-' and new_holder or nil, attached)
+    end
+
+    local function release(lock, rest, holder, late, result, fresh, keep)
+        local record = read(lock, rest)
+        local mine = record.live and record.holder == holder
+        local in_time = mine
+        if not mine and late and not record.live then
+            mine = record.last_holder == holder and not record.ended
+        end
+        if not mine then
+            return not_held(holder, record)
+        end
+        if result then
+            need_room()
+            take_result(record, in_time and record.last or record.fence, 0, result, fresh, keep)
+            record.last_holder = nil
+            record.last_expiry = 0
+            must_write(record, true)
+            record.dirty = true
+        end
+        if record.raw then
+            run(record, 'DEL', lock)
+        end
+        if not result then
+            forget_holder(record)
+        end
+        local ended = with_result({result and 'f' or 'r', 0, 0, 0}, record)
+        ended[7] = publish(record)
+        return ended
+    end
+
+    function verbs.R(lock, rest, holder)
+        return release(lock, rest, holder)
+    end
+
+    function verbs.r(lock, rest, holder, not_after, words)
+        local has_result, late, fresh, keep =
+            match(words, '^r ([01]) ([01]) (%-?%d+) (%-?%d+)$')
+        local result = has_result == '1' and payload()
+        return release(lock, rest, holder, result and late == '1', result, tonumber(fresh),
+                       tonumber(keep))
+    end
+
+    function verbs.v(lock, rest, holder, not_after, words)
+        local fence = tonumber(sub(words, 3))
+        local record = read(lock, rest)
+        if not record.live or not record.holder or fence < record.first or fence > record.last then
+            return holder_answer('m', record)
+        end
+        record.last_holder = record.holder
+        record.ended = true
+        write_if_room(record)
+        run(record, 'DEL', lock)
         publish(record)
+        return {'v'}
     end
-    return {'s'}
+
+    function verbs.b(lock, rest, holder, not_after, words)
+        local duration, reason = tonumber(sub(words, 3)), payload()
+        local record = read(lock, rest)
+        local was_blocked = blocked(record)
+        record.blocked = duration == 0 and 0 or later(duration)
+        record.reason = duration == 0 and '' or reason
+        if duration ~= 0 then
+            need_room()
+            -- What renews and releases is to look at the rest from now on.
+            if record.live and record.holder and byte(record.raw, 91) < 97 then
+                local letter = string.lower(sub(record.raw, 91, 91))
+                run(record, 'SET', lock, sub(record.raw, 1, 90) .. letter .. sub(record.raw, 92),
+                    'KEEPTTL')
+            end
+            must_write(record, true)
+        elseif was_blocked then
+            local fault = write(record, true)
+            -- A full server forgets what else it knew rather than that the hold is lifted.
+            if fault and (readable(record) or words_of(call('DEL', rest))) then
+                refuse({'e', fault, 0})
+            end
+            publish(record)
+        end
+        return {'s'}
+    end
+
+    function verbs.q(lock, rest)
+        local record = read(lock, rest)
+        local shown = holder_answer('q', record)
+        shown[7] = waiters(record)
+        shown[8] = record.fence
+        shown[9] = record.blocked
+        shown[10] = record.reason
+        return shown
+    end
+
+    return verbs
 end
 
-function verbs.q(lock, rest)
-    local record = read(lock, rest)
-    local shown = holder_answer('q', record)
-    shown[7] = waiters(record)
-    shown[8] = text(record.fence)
-    shown[9] = record.blocked
-    shown[10] = record.reason or ''
-    return shown
-end
-
+-- The short way. What entries with the same words have in common is found out once for all of them.
 local answers = {now}
-for at = 1, #KEYS, 2 do
-    local words = ARGV[at + 2]
-    local done, answer = pcall(verbs[string.sub(words, 1, 1)], KEYS[at], KEYS[at + 1], words,
-                               ARGV[at + 3])
-    if not done then
-        answer = type(answer) == 'table' and answer.entry or
-            {'e', 'the script failed: ' .. tostring(type(answer) == 'table' and answer.err or answer),
-             1}
+local in_time = now_text <= ARGV[3]
+local words, verb, fences, rest_ttl, expires, expiry, tail
+local verbs, channels, renewed
+
+for at = 1, entries do
+    local lock, rest, asked = KEYS[2 * at - 1], KEYS[2 * at], ARGV[3 + at]
+    local head, answer = sub(asked, 1, 38), nil
+    if words ~= sub(asked, 57) then
+        words = sub(asked, 57)
+        verb = sub(words, 1, 1)
+        if verb == 'A' or verb == 'D' or verb == 'N' then
+            local ttl
+            ttl, rest_ttl, fences = match(words, ' (%d+) (%d+) ?(%d*)$')
+            expires = format('%.0f', ceil((now + ttl) / 1000) - 1)
+            expiry = ' ' .. (#expires == 13 and expires .. '000' or sixteen(expires * 1000)) .. ' 0'
+            if verb ~= 'N' then
+                expiry = ' ' .. now_text .. expiry
+                tail = ' ' .. now_text .. ' ' .. now_text .. ' ' .. verb .. ' ' ..
+                    ARGV[1] .. ' ' .. ARGV[2]
+            end
+        end
     end
-    answers[#answers + 1] = answer
+    -- A refused command is a table here, which has no length and equals nothing that is asked for.
+    if verb == 'R' or verb == 'N' then
+        local held = call('GET', lock)
+        if held and #held > 91 and sub(held, 1, 38) == head and byte(held, 91) < 97 and
+            sub(held, 57, 72) <= now_text then
+            if verb == 'N' then
+                if call('PEXPIREAT', lock, expires) == 1 then
+                    local text = head .. sub(held, 56, 72) .. expiry
+                    if call('SET', rest, text, 'PX', rest_ttl).err then
+                        call('PEXPIRE', rest, rest_ttl)
+                    end
+                    answer = sub(held, 39, 72)
+                    channels, renewed = channels or {}, renewed or {}
+                    channels[#channels + 1] = rest
+                    renewed[#renewed + 1] = at + 1
+                end
+            elseif call('DEL', lock) == 1 then
+                if call('PEXPIRE', rest, '3599000') ~= 1 then
+                    local text = 'dibs1 ' .. nobody .. sub(held, 56, 72) .. ' 0000000000000000 0'
+                    call('SET', rest, text, 'PX', '3600000')
+                end
+                answer = call('PUBLISH', rest, '')
+                answer = type(answer) == 'number' and answer or 0
+            end
+        end
+    elseif (verb == 'A' or verb == 'D') and not full and
+        (in_time or now_text <= sub(asked, 40, 55)) and call('GET', lock) == false then
+        local kept = call('GET', rest)
+        if not kept or (#kept == short and sub(kept, 1, 6) == 'dibs1 ' and
+                        sub(kept, 40, 55) < now_text) then
+            local first = now_text
+            if fences ~= '1' then
+                local stored = kept and tonumber(sub(kept, 40, 55)) or 0
+                first = sixteen(now - math.min(fences, now - stored) + 1)
+            end
+            if call('SET', rest, head .. expiry, 'PX', rest_ttl).ok and
+                call('SET', lock, head .. ' ' .. first .. tail, 'PXAT', expires).ok then
+                answer = fences ~= '1' and first .. ' ' .. now_text or now
+            end
+        end
+    end
+    if not answer then
+        if not verbs then
+            local refused = entries == 1 and refusal()
+            if refused then
+                return refused
+            end
+            verbs = all_verbs()
+        end
+        local done
+        done, answer = pcall(verbs[verb], lock, rest, sub(head, 7), sub(asked, 40, 55), words)
+        if not done then
+            answer = type(answer) == 'table' and answer.entry or
+                {'e', 'the script failed: ' ..
+                     tostring(type(answer) == 'table' and answer.err or answer), 1}
+        end
+    end
+    answers[at + 1] = answer
+end
+
+if channels then
+    local heard = call('PUBSUB', 'NUMSUB', unpack(channels))
+    for at = 1, #channels do
+        answers[renewed[at]] = (heard[2 * at] or 0) .. answers[renewed[at]]
+    end
 end
 return answers

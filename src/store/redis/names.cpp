@@ -20,21 +20,33 @@ bool has_hash_tag(std::string_view name) noexcept {
 
 }  // namespace
 
-std::string names::lock(std::string_view key) const {
-    std::string name = prefix_;
+void names::put_lock(std::string& name, std::string_view key) const {
+    name.assign(prefix_);
     name += key;
+}
+
+void names::put_rest(std::string& name, std::string_view key) const {
+    name.assign(1, '{');
+    name += prefix_;
+    name += key;
+    if (has_hash_tag(std::string_view{name}.substr(1))) {
+        name.erase(0, 1);
+        name += tagged_ending;
+        return;
+    }
+    name += '}';
+    name += ending;
+}
+
+std::string names::lock(std::string_view key) const {
+    std::string name;
+    put_lock(name, key);
     return name;
 }
 
 std::string names::rest(std::string_view key) const {
-    auto name = lock(key);
-    if (has_hash_tag(name)) {
-        name += tagged_ending;
-        return name;
-    }
-    name.insert(name.begin(), '{');
-    name += '}';
-    name += ending;
+    std::string name;
+    put_rest(name, key);
     return name;
 }
 

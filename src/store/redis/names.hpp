@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where a record lies: the lock at exactly the user's key behind the prefix, everything else beside
-// it in one hash, whose name is also the channel that waiters listen to. Both have one hash slot, so
+// it in one string, whose name is also the channel that waiters listen to. Both have one hash slot, so
 // that a Cluster can keep them together, and no two keys share a name.
 //
 //   key without hash tag  invoice     {invoice}:~dibs
@@ -18,8 +18,11 @@ class names {
     explicit names(std::string prefix) : prefix_(std::move(prefix)) {}
 
     [[nodiscard]] std::string lock(std::string_view key) const;
-    /// The hash, and the channel.
+    /// The rest of the record, and the channel.
     [[nodiscard]] std::string rest(std::string_view key) const;
+    /// The same, into a text that is used again.
+    void put_lock(std::string& name, std::string_view key) const;
+    void put_rest(std::string& name, std::string_view key) const;
     /// The user's key of such a name; empty when it is none, or one of another prefix.
     [[nodiscard]] std::optional<std::string> key_of_rest(std::string_view name) const;
 

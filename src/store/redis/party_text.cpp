@@ -58,10 +58,12 @@ std::optional<lock_value> parse_lock(std::string_view value) {
                        parse(cut(value, ' '), found.fences.last) &&
                        parse(cut(value, ' '), found.granted_us);
     const auto attached = cut(value, ' ');
-    if (!sound || (attached != "a" && attached != "d")) {
+    if (!sound || attached.size() != 1 ||
+        std::string_view{"ADad"}.find(attached) == std::string_view::npos) {
         return std::nullopt;
     }
-    found.attached = attached == "a" ? core::attachment::attached : core::attachment::detached;
+    found.attached = attached == "a" || attached == "A" ? core::attachment::attached
+                                                        : core::attachment::detached;
     found.process = cut(value, ' ');
     found.who = party_of(value);
     return found;

@@ -28,16 +28,26 @@ constexpr std::int64_t duration_max = std::int64_t{1} << 51U;
 
 // --- what is asked -------------------------------------------------------------------------------
 
+/// One that the script never finds to be over.
+constexpr std::int64_t no_end = fence_limit;
+
+/// How long the script remembers a holder after its lease, and some: see batch.lua.
+constexpr std::int64_t trace_kept_ms = 3'601'000;
+
+/// Appends to one text that is used for all words of a batch.
 class words {
   public:
-    explicit words(char verb) { text_ += verb; }
-    words& add(std::string_view word) {
-        text_ += ' ';
-        text_ += word;
+    void begin() { text_.clear(); }
+    words& put(std::string_view part) {
+        text_ += part;
         return *this;
     }
+    words& add(std::string_view word) {
+        text_ += ' ';
+        return put(word);
+    }
     words& add(std::int64_t number) {
-        std::array<char, 24> digits{};
+        std::array<char, 24> digits;
         const auto [end, fault] =
             std::to_chars(digits.data(), digits.data() + digits.size(), number);
         static_cast<void>(fault);
@@ -49,78 +59,141 @@ class words {
     words& add(microseconds time) {
         return add(time.count() > duration_max ? std::int64_t{-1} : time.count());
     }
-    words& ttl(microseconds time) { return add(std::min(time.count(), duration_max)); }
+    words& ttl(microseconds time) { return add(clipped(time)); }
+    words& rest_ttl(microseconds time) { return add(clipped(time) / 1000 + 1 + trace_kept_ms); }
     words& add(core::attachment how) { return add(how == core::attachment::attached ? "a" : "d"); }
     words& flag(bool set) { return add(set ? "1" : "0"); }
     words& result(const std::optional<core::result_to_keep>& what) {
         return add(what ? what->fresh : microseconds{}).add(what ? what->keep : microseconds{});
     }
-    [[nodiscard]] std::string take() { return std::move(text_); }
+    /// With as many digits as a record has for it.
+    words& sixteen(std::int64_t number) {
+        std::array<char, 16> digits;
+        for (auto at = digits.rbegin(); at != digits.rend(); ++at) {
+            *at = static_cast<char>('0' + number % 10);
+            number /= 10;
+        }
+        return add(std::string_view{digits.data(), digits.size()});
+    }
+    words& holder(const core::holder_id& who) {
+        static constexpr std::string_view hex = "0123456789abcdef";
+        for (const auto one : who.bytes) {
+            text_ += hex[std::to_integer<unsigned>(one) >> 4U];
+            text_ += hex[std::to_integer<unsigned>(one) & 15U];
+        }
+        return *this;
+    }
+    [[nodiscard]] std::string_view text() const noexcept { return text_; }
 
   private:
+    static std::int64_t clipped(microseconds time) { return std::min(time.count(), duration_max); }
+
     std::string text_;
 };
 
-struct spelled {
-    std::string words;
-    std::string_view payload;
-};
+std::int64_t end_of(const core::acquire& asked) noexcept {
+    return asked.not_after
+               ? std::clamp(asked.not_after->time_since_epoch().count(), std::int64_t{0}, no_end)
+               : no_end;
+}
 
-spelled spell(const core::acquire& asked) {
-    words said{'a'};
-    said.add(asked.holder.text())
+void begin(words& said, const core::holder_id& holder, std::int64_t not_after = no_end) {
+    said.begin();
+    said.put("dibs1 ").holder(holder).sixteen(not_after).put(" ");
+}
+
+void spell(words& said, const core::acquire& asked) {
+    begin(said, asked.holder, end_of(asked));
+    if (asked.floor == 0 && asked.part == core::share{} && !asked.mark && asked.seen == 0) {
+        said.put(asked.attached == core::attachment::attached ? "A" : "D")
+            .ttl(asked.ttl)
+            .rest_ttl(asked.ttl)
+            .add(std::int64_t{std::max(asked.fences, 1U)});
+        return;
+    }
+    said.put("a")
         .ttl(asked.ttl)
         .add(std::int64_t{asked.fences})
         .add(asked.floor)
         .add(std::int64_t{asked.part.capacity})
         .add(asked.attached)
         .add(asked.seen)
-        .add(asked.not_after
-                 ? std::max(asked.not_after->time_since_epoch().count(), std::int64_t{0})
-                 : std::int64_t{-1})
         .flag(asked.mark.has_value())
         .result(asked.mark);
-    return {said.take(), asked.mark ? std::string_view{asked.mark->value} : std::string_view{}};
 }
 
-spelled spell(const core::renew& asked) {
-    words said{'n'};
-    said.add(asked.holder.text()).ttl(asked.ttl).add(std::int64_t{asked.fences});
+void spell(words& said, const core::renew& asked) {
+    begin(said, asked.holder);
+    if (asked.fences == 0 && !asked.adopt) {
+        said.put("N").ttl(asked.ttl).rest_ttl(asked.ttl);
+        return;
+    }
+    said.put("n").ttl(asked.ttl).add(std::int64_t{asked.fences});
     if (asked.adopt) {
-        said.add(asked.adopt->holder.text()).add(asked.adopt->attached);
+        said.put(" ").holder(asked.adopt->holder).add(asked.adopt->attached);
     } else {
         said.add("-").add("a");
     }
-    return {said.take(), {}};
 }
 
-spelled spell(const core::release& asked) {
-    words said{'r'};
-    said.add(asked.holder.text())
-        .flag(asked.result.has_value())
-        .flag(asked.late)
-        .result(asked.result);
-    return {said.take(), asked.result ? std::string_view{asked.result->value} : std::string_view{}};
+void spell(words& said, const core::release& asked) {
+    begin(said, asked.holder);
+    if (!asked.result) {
+        said.put("R");
+        return;
+    }
+    said.put("r").flag(true).flag(asked.late).result(asked.result);
 }
 
-spelled spell(const core::revoke& asked) {
-    words said{'v'};
-    said.add(asked.fence <= fence_limit ? asked.fence : core::fence_number{0});
-    return {said.take(), {}};
+void spell(words& said, const core::revoke& asked) {
+    begin(said, {});
+    said.put("v").add(asked.fence <= fence_limit ? asked.fence : core::fence_number{0});
 }
 
-spelled spell(const core::block& asked) {
-    words said{'b'};
-    said.add(asked.duration);
-    return {said.take(), asked.reason};
+void spell(words& said, const core::block& asked) {
+    begin(said, {});
+    said.put("b").add(asked.duration);
 }
 
-void write_call(std::string& out, send_as how, std::size_t entries) {
-    command_writer writer{out};
-    writer.begin(3 + 2 * entries + 2 + 2 * entries);
+/// What goes with the words; null: nothing does.
+const std::string* payload_of(const core::verb& what) noexcept {
+    if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        return asked->mark ? &asked->mark->value : nullptr;
+    }
+    if (const auto* asked = std::get_if<core::release>(&what)) {
+        return asked->result ? &asked->result->value : nullptr;
+    }
+    const auto* asked = std::get_if<core::block>(&what);
+    return asked == nullptr ? nullptr : &asked->reason;
+}
+
+/// Up to the words of the entries.
+template <typename KeyOf>
+void write_call(command_writer& writer,
+                send_as how,
+                const names& where,
+                const caller& self,
+                std::size_t entries,
+                std::size_t payloads,
+                std::int64_t earliest_end,
+                KeyOf key_of) {
+    writer.begin(3 + 2 * entries + 3 + entries + payloads);
     writer.word(how == send_as::name ? "EVALSHA" : "EVAL");
     writer.word(how == send_as::name ? script_name() : script_text());
     writer.word(static_cast<std::int64_t>(2 * entries));
+    std::string name;
+    for (std::size_t at = 0; at < entries; ++at) {
+        const std::string& key = key_of(at);
+        where.put_lock(name, key);
+        writer.word(name);
+        where.put_rest(name, key);
+        writer.word(name);
+    }
+    writer.word(self.process);
+    writer.word(self.who);
+    words end;
+    end.sixteen(earliest_end);
+    writer.word(end.text().substr(1));
 }
 
 core::answer refusal(errc why, std::string what) {
@@ -183,6 +256,10 @@ class walk {
         }
         children = one->children;
         return true;
+    }
+    /// Whether what comes is no array.
+    [[nodiscard]] bool short_answer() const noexcept {
+        return at_ < all_.size() && all_[at_].what != kind::array;
     }
     [[nodiscard]] const node* next() noexcept { return at_ < all_.size() ? &all_[at_++] : nullptr; }
 
@@ -399,6 +476,60 @@ bool take_head(walk& at, std::size_t entries, moment& when) {
     return true;
 }
 
+/// When a lease ends that began at that moment: the server counts in milliseconds, and up.
+core::store_instant end_of(moment when, microseconds ttl) noexcept {
+    const auto exact = when.now + std::min(ttl.count(), duration_max);
+    return core::store_instant{microseconds{(exact + 999) / 1000 * 1000}};
+}
+
+/// One or two numbers or more, with a blank between.
+template <std::size_t Count>
+bool read_numbers(std::string_view text, std::array<core::fence_number, Count>& numbers) noexcept {
+    const auto* at = text.data();
+    const auto* const end = at + text.size();
+    for (auto& number : numbers) {
+        at += at != end && *at == ' ' ? 1 : 0;
+        const auto [stop, fault] = std::from_chars(at, end, number);
+        if (fault != std::errc{}) {
+            return false;
+        }
+        at = stop;
+    }
+    return at == end;
+}
+
+/// What the short way of the script answers.
+bool read_short(const node& told, moment when, const core::verb& what, core::answer& made) {
+    made.took = effect::yes;
+    made.now = when.as_now();
+    if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        std::array<core::fence_number, 2> fences{};
+        if (told.what == kind::integer) {
+            fences.fill(fence_of(told));
+        } else if (!read_numbers(told.text, fences)) {
+            return false;
+        }
+        made.what = verdict::granted;
+        made.fences = {fences[0], fences[1]};
+        made.expires = end_of(when, asked->ttl);
+        return told.what == kind::integer || told.what == kind::bulk;
+    }
+    if (const auto* asked = std::get_if<core::renew>(&what)) {
+        std::array<core::fence_number, 3> numbers{};
+        if (told.what != kind::bulk || !read_numbers(told.text, numbers)) {
+            return false;
+        }
+        made.what = verdict::renewed;
+        made.waiters = numbers[0] > 0;
+        made.fences = {numbers[1], numbers[2]};
+        made.expires = end_of(when, asked->ttl);
+        return true;
+    }
+    made.what = verdict::released;
+    made.waiters = told.number > 0;
+    return std::holds_alternative<core::release>(what) && told.what == kind::integer;
+}
+
 core::fence_number seen_by(const core::verb& what) noexcept {
     const auto* asked = std::get_if<core::acquire>(&what);
     return asked == nullptr ? 0 : asked->seen;
@@ -437,20 +568,36 @@ void write_batch(std::string& out,
                  const caller& self,
                  std::span<const core::entry> batch,
                  std::span<const std::uint32_t> order) {
-    write_call(out, how, order.size());
-    command_writer writer{out};
+    auto earliest = no_end;
+    std::size_t payloads = 0;
     for (const auto at : order) {
-        const auto& key = core::key_of(batch[at].what);
-        writer.word(where.lock(key));
-        writer.word(where.rest(key));
+        payloads += payload_of(batch[at].what) != nullptr ? 1U : 0U;
+        if (const auto* asked = std::get_if<core::acquire>(&batch[at].what)) {
+            earliest = std::min(earliest, end_of(*asked));
+        }
     }
-    writer.word(self.process);
-    writer.word(self.who);
+    command_writer writer{out};
+    write_call(
+        writer,
+        how,
+        where,
+        self,
+        order.size(),
+        payloads,
+        earliest,
+        [&](std::size_t at) -> const std::string& { return core::key_of(batch[order[at]].what); });
+    words said;
     for (const auto at : order) {
-        const auto said =
-            std::visit([](const auto& asked) { return spell(asked); }, batch[at].what);
-        writer.word(said.words);
-        writer.word(said.payload);
+        std::visit([&](const auto& asked) { spell(said, asked); }, batch[at].what);
+        writer.word(said.text());
+    }
+    if (payloads == 0) {
+        return;
+    }
+    for (const auto at : order) {
+        if (const auto* payload = payload_of(batch[at].what)) {
+            writer.word(*payload);
+        }
     }
 }
 
@@ -459,17 +606,20 @@ void write_looks(std::string& out,
                  const names& where,
                  const caller& self,
                  std::span<const std::string> keys) {
-    write_call(out, how, keys.size());
     command_writer writer{out};
-    for (const auto& key : keys) {
-        writer.word(where.lock(key));
-        writer.word(where.rest(key));
-    }
-    writer.word(self.process);
-    writer.word(self.who);
+    write_call(writer,
+               how,
+               where,
+               self,
+               keys.size(),
+               0,
+               no_end,
+               [&](std::size_t at) -> const std::string& { return keys[at]; });
+    words said;
+    begin(said, {});
+    said.put("q");
     for (std::size_t at = 0; at < keys.size(); ++at) {
-        writer.word("q");
-        writer.word("");
+        writer.word(said.text());
     }
 }
 
@@ -484,6 +634,12 @@ bool read_batch(const reply& told,
         return false;
     }
     for (const auto entry : order) {
+        if (at.short_answer()) {
+            if (!read_short(*at.next(), when, batch[entry].what, answers[entry])) {
+                return false;
+            }
+            continue;
+        }
         parts part{};
         std::uint32_t count = 0;
         if (!take_parts(at, part, count)) {
