@@ -170,7 +170,7 @@ class guarded_value final : public workload {
             if (call != 0) {
                 auto told = call_line(mine->by, "read", "ok", call, mine->at.value->name());
                 if (given.value.empty()) {
-                    told.raw("value", "null");
+                    told.null("value");
                 } else {
                     told.number("value", given.value.back());
                 }
@@ -271,11 +271,7 @@ class guarded_value final : public workload {
             if (kind_ == shape::counter) {
                 told.number("value", kept.empty() ? 0 : kept.front());
             } else {
-                std::string all = "[";
-                for (const auto one : kept) {
-                    all += (all.size() > 1 ? "," : "") + std::to_string(one);
-                }
-                told.raw("values", all + "]");
+                told.values("values", kept);
             }
         }
     }
