@@ -171,6 +171,10 @@ class redis_store final : public store {
 
 }  // namespace
 
+const capabilities& redis_capabilities() noexcept {
+    return truths;
+}
+
 std::unique_ptr<store> open_redis_store(core::environment env,
                                         redis_options options,
                                         std::error_code& error,

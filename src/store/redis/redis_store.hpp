@@ -21,6 +21,8 @@ struct redis_options {
     core::party who;
 };
 
+[[nodiscard]] const capabilities& redis_capabilities() noexcept;
+
 /// Opens the store, or says why not: null, `error` set and `detail` naming server and cause. Blocks
 /// until the server has greeted, at most about two seconds per address. Errors: store_unreachable,
 /// store_refused, permission_denied, unsupported, invalid_url. A store does not survive fork(): the

@@ -7,6 +7,7 @@ namespace dibs::simulation {
 
 std::unique_ptr<store_model> make_reference_store(store_context context);
 std::unique_ptr<store_model> make_sqlite_store(store_context context);
+std::unique_ptr<store_model> make_redis_store(store_context context);
 
 const std::vector<store_kind>& store_kinds() {
     static const std::vector<store_kind> all{
@@ -18,6 +19,12 @@ const std::vector<store_kind>& store_kinds() {
          .about = "the real database of the SQLite store on a disk in memory",
          .one_host = true,
          .make = &make_sqlite_store},
+#ifdef DIBS_SIMULATES_REDIS
+        {.name = "redis",
+         .about = "the script of the Redis store on a server in memory, with a replica",
+         .one_host = false,
+         .make = &make_redis_store},
+#endif
     };
     return all;
 }

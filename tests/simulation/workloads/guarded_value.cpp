@@ -170,7 +170,7 @@ class guarded_value final : public workload {
             if (call != 0) {
                 auto told = call_line(mine->by, "read", "ok", call, mine->at.value->name());
                 if (given.value.empty()) {
-                    told.null("value");
+                    told.raw("value", "null");
                 } else {
                     told.number("value", given.value.back());
                 }
@@ -271,7 +271,11 @@ class guarded_value final : public workload {
             if (kind_ == shape::counter) {
                 told.number("value", kept.empty() ? 0 : kept.front());
             } else {
-                told.values("values", kept);
+                std::string all = "[";
+                for (const auto one : kept) {
+                    all += (all.size() > 1 ? "," : "") + std::to_string(one);
+                }
+                told.raw("values", all + "]");
             }
         }
     }

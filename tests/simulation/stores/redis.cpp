@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Redis store: the very script that we ship, in Lua 5.1, on the data of a server in memory, asked
+// and answered in the words that the real store uses. What the real store adds around them, the
+// connections and their thread, is a remote_store here.
+
+#include "simulation/stores/redis/keyspace.hpp"
+#include "simulation/stores/redis/script_engine.hpp"
+#include "simulation/stores/replicated_server.hpp"
+#include "store/redis/names.hpp"
+#include "store/redis/party_text.hpp"
+#include "store/redis/redis_store.hpp"
+#include "store/redis/requests.hpp"
+#include "store/redis/resp.hpp"
+#include "store/redis/script.hpp"
+#include "store/redis/steps.hpp"
+
+#include <dibs/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+
+namespace dibs::simulation {
+
+namespace {
+
+namespace wire = store::redis;
+
+/// Why a server carries out less than it is asked for.
+struct mood {
+    std::string_view refuses_all{};  ///< the error for every command; empty: none
+    std::string_view takes_no_writes{};
+    bool full = false;
+};
+
+constexpr std::array moods{
+    mood{.refuses_all = "LOADING Redis is loading the dataset in memory"},
+    mood{.refuses_all = "BUSY Redis is busy running a script."},
+    mood{.takes_no_writes = "MISCONF Redis is configured to save RDB snapshots, but it's currently "
+                            "unable to persist to disk."},
+    mood{.takes_no_writes = "READONLY You can't write against a read only replica."},
+    mood{.takes_no_writes = "NOREPLICAS Not enough good replicas to write."},
+    mood{.full = true},
+};
+
+class redis_model final : public replicated_server<redis::keyspace> {
+  public:
+    explicit redis_model(store_context context)
+        : replicated_server(context), names_(random_.chance(500) ? "" : "app:") {}
+
+    // --- to the simulator ------------------------------------------------------------------------
+
+    /// By `appendfsync always`: what was acknowledged is on the disk.
+    consequence lose_power(core::nanoseconds down_for) override { return restart(down_for); }
+
+    /// Or by `appendfsync everysec`, which loses what is younger than a second.
+    consequence fail_over() override {
+        return random_.chance(300) ? replicated_server::lose_power(random_.between(
+                                         core::milliseconds{1}, core::milliseconds{500}))
+                                   : replicated_server::fail_over();
+    }
+
+    /// A key goes by itself, be it a lock or the rest of a record; at times all do (FLUSHALL).
+    consequence evict(random& chosen_by) override {
+        auto without = data_;
+        if (chosen_by.chance(100)) {
+            without.forget_all();
+        } else if (!data_.all().empty()) {
+            without.forget(
+                std::next(data_.all().begin(),
+                          static_cast<std::ptrdiff_t>(chosen_by.below(data_.all().size())))
+                    ->first);
+        }
+        become(std::move(without));
+        return forgotten();
+    }
+
+    // --- to the network --------------------------------------------------------------------------
+
+    [[nodiscard]] const store::capabilities& caps() const override {
+        return store::redis_capabilities();
+    }
+
+    [[nodiscard]] store::answers execute(session from,
+                                         sim_time sent,
+                                         const std::vector<core::entry>& batch) override {
+        std::optional<store::answers> given;
+        auto asked = wire::batch_request::make(
+            speaker(from), batch, [&](store::answers told) { given = std::move(told); });
+        ask(std::move(asked));
+        std::vector<std::uint32_t> all(batch.size());
+        std::iota(all.begin(), all.end(), 0U);
+        for (const auto at : wire::order_of(batch, all)) {
+            log_.carried_out(batch[at].what, given->at(at), {from, sent});
+        }
+        return std::move(*given);
+    }
+
+    [[nodiscard]] core::page list(session from,
+                                  const std::string& prefix,
+                                  const std::string& after,
+                                  std::size_t limit) override {
+        std::vector<std::string> keys;
+        for (const auto& [name, kept] : data_.all()) {
+            auto key = names_.key_of_rest(name);
+            if (key && key->starts_with(prefix) && *key > after) {
+                keys.push_back(std::move(*key));
+            }
+        }
+        std::sort(keys.begin(), keys.end());
+        core::page shown;
+        if (keys.size() > limit) {
+            keys.resize(limit);
+            shown.more = true;
+        }
+        if (!keys.empty()) {
+            std::string bytes;
+            wire::write_looks(bytes, wire::send_as::text, names_, self(from), keys);
+            wire::reply_reader reader;
+            reader.feed(answer_to(bytes));
+            if (reader.next() != wire::reply_reader::state::complete ||
+                !wire::read_looks(reader.current(), self(from), keys, shown.records)) {
+                shown.error = errc::store_refused;
+                shown.more = false;
+            }
+        }
+        return shown;
+    }
+
+  private:
+    [[nodiscard]] static wire::caller self(session of) {
+        core::party told;
+        told.host = "simulated";
+        told.pid = static_cast<std::int64_t>(of);
+        return {std::to_string(of), wire::text_of(told)};
+    }
+    [[nodiscard]] std::shared_ptr<const wire::speaker> speaker(session of) const {
+        return std::make_shared<const wire::speaker>(wire::speaker{names_, self(of)});
+    }
+
+    /// Asks until it is answered: a script that the server has forgotten is sent once more.
+    void ask(std::unique_ptr<wire::request> first) {
+        std::vector<core::task> letters;
+        std::vector<std::unique_ptr<wire::request>> next;
+        next.push_back(std::move(first));
+        while (!next.empty()) {
+            const auto asked = std::move(next.back());
+            next.pop_back();
+            std::string bytes;
+            // Whether it is worth sending was for the client to know, before the line.
+            while (asked->write(bytes, core::instant{}, {letters, next})) {
+                wire::reply_reader reader;
+                reader.feed(answer_to(bytes));
+                if (reader.next() != wire::reply_reader::state::complete) {
+                    throw std::logic_error{"the model of the server does not keep to the protocol"};
+                }
+                if (asked->answered(reader.current(), {letters, next})) {
+                    break;
+                }
+                bytes.clear();
+            }
+        }
+        for (auto& letter : letters) {
+            letter();
+        }
+    }
+
+    [[nodiscard]] std::string answer_to(std::string_view command) {
+        wire::reply_reader reader;
+        reader.feed(command);
+        if (reader.next() != wire::reply_reader::state::complete) {
+            throw std::logic_error{"the store does not keep to the protocol"};
+        }
+        std::vector<std::string_view> words;
+        for (const auto& one : reader.current()) {
+            if (one.what == wire::kind::bulk) {
+                words.push_back(one.text);
+            }
+        }
+        std::string bytes;
+        redis::write(bytes, evaluate(words));
+        return bytes;
+    }
+
+    /// EVALSHA or EVAL.
+    [[nodiscard]] redis::told evaluate(std::span<const std::string_view> words) {
+        const auto how = refuses_now() ? moods.at(random_.below(moods.size())) : mood{};
+        if (!how.refuses_all.empty()) {
+            return redis::told::error(std::string{how.refuses_all});
+        }
+        const auto name = wire::script_name();
+        if (random_.chance(forgets_scripts_per_mille)) {
+            scripts_.forget_all();
+        }
+        if (words[0] == "EVAL") {
+            if (auto fault = scripts_.load(name, words[1]); !fault.empty()) {
+                throw std::logic_error{fault};
+            }
+        } else if (!scripts_.knows(name)) {
+            return redis::told::error("NOSCRIPT No matching script. Please use EVAL.");
+        }
+        redis::keyspace::surroundings around;
+        around.now_us = clock().wall.time_since_epoch().count();
+        around.takes_no_writes = how.takes_no_writes;
+        around.full = how.full;
+        around.listeners = [this](const std::string& channel) {
+            const auto key = names_.key_of_rest(channel);
+            return key ? static_cast<std::int64_t>(watchers_of(*key).size()) : 0;
+        };
+        around.publish = [this](const std::string& channel, const std::string& /*message*/) {
+            const auto key = names_.key_of_rest(channel);
+            if (!key) {
+                return std::int64_t{0};
+            }
+            wake(*key);
+            return static_cast<std::int64_t>(watchers_of(*key).size());
+        };
+        const auto keys = static_cast<std::size_t>(std::stoul(std::string{words[2]}));
+        return scripts_.run(
+            name,
+            words.subspan(3, keys),
+            words.subspan(3 + keys),
+            [&](redis::keyspace::words command) { return data_.run(command, around); });
+    }
+
+    [[nodiscard]] std::map<std::string, core::record> records_of(
+        const redis::keyspace& copy) const override {
+        std::map<std::string, core::record> found;
+        const auto prefix = names_.lock("");
+        for (const auto& [name, kept] : copy.all()) {
+            const auto value = wire::parse_lock(kept.text);
+            if (!value || names_.key_of_rest(name) || !name.starts_with(prefix)) {
+                continue;
+            }
+            core::grant held;
+            held.holder = core::holder_id::parse(std::string_view{kept.text}.substr(6, 32))
+                              .value_or(core::holder_id{});
+            held.fences = value->fences;
+            held.expires = core::store_instant{core::milliseconds{kept.expires_ms}};
+            found[name.substr(prefix.size())].grants.push_back(held);
+        }
+        return found;
+    }
+
+    void restarted() override { scripts_.forget_all(); }
+
+    static constexpr unsigned forgets_scripts_per_mille = 10;
+
+    const wire::names names_;
+    redis::script_engine scripts_;
+};
+
+}  // namespace
+
+std::unique_ptr<store_model> make_redis_store(store_context context) {
+    return std::make_unique<redis_model>(context);
+}
+
+}  // namespace dibs::simulation

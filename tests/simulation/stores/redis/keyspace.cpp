@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/stores/redis/keyspace.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+
+namespace dibs::simulation::redis {
+
+namespace {
+
+constexpr std::string_view oom = "OOM command not allowed when used memory > 'maxmemory'.";
+constexpr std::string_view not_an_integer = "ERR value is not an integer or out of range";
+
+std::optional<std::int64_t> number_in(std::string_view text) {
+    std::int64_t number = 0;
+    const auto* end = text.data() + text.size();
+    const auto [at, fault] = std::from_chars(text.data(), end, number);
+    if (fault != std::errc{} || at != end || text.empty()) {
+        return std::nullopt;
+    }
+    return number;
+}
+
+bool same_word(std::string_view one, std::string_view upper) {
+    return std::equal(one.begin(), one.end(), upper.begin(), upper.end(), [](char a, char b) {
+        return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 'a' + 'A') : a) == b;
+    });
+}
+
+std::int64_t milliseconds(const keyspace::surroundings& at) {
+    return at.now_us / 1000;
+}
+
+}  // namespace
+
+struct keyspace::command {
+    std::string_view name;
+    std::size_t least_words;
+    std::size_t most_words;
+    bool writes;
+    bool needs_room;
+    told (keyspace::*run)(words, surroundings&);
+};
+
+const keyspace::command* keyspace::command_named(std::string_view name) {
+    static constexpr std::array all{
+        command{"GET", 2, 2, false, false, &keyspace::get},
+        command{"SET", 3, 5, true, true, &keyspace::set},
+        command{"SETRANGE", 4, 4, true, true, &keyspace::set_range},
+        command{"DEL", 2, 2, true, false, &keyspace::remove},
+        command{"PEXPIRE", 3, 3, true, false, &keyspace::expire_in},
+        command{"PEXPIREAT", 3, 3, true, false, &keyspace::expire_at},
+        command{"PEXPIRETIME", 2, 2, false, false, &keyspace::expiry},
+        command{"PTTL", 2, 2, false, false, &keyspace::time_left},
+        command{"PERSIST", 2, 2, true, false, &keyspace::persist},
+        command{"TIME", 1, 1, false, false, &keyspace::time},
+        command{"PUBLISH", 3, 3, false, false, &keyspace::publish},
+        command{"PUBSUB", 2, 1'000, false, false, &keyspace::pubsub},
+    };
+    const auto* at = std::find_if(
+        all.begin(), all.end(), [&](const command& one) { return same_word(name, one.name); });
+    return at == all.end() ? nullptr : at;
+}
+
+told keyspace::run(words asked, surroundings& at) {
+    const auto* which = asked.empty() ? nullptr : command_named(asked.front());
+    if (which == nullptr) {
+        return told::error("ERR Unknown Redis command called from script");
+    }
+    if (asked.size() < which->least_words || asked.size() > which->most_words) {
+        return told::error("ERR Wrong number of args calling Redis command from script");
+    }
+    if (which->writes && !at.takes_no_writes.empty()) {
+        return told::error(std::string{at.takes_no_writes});
+    }
+    if (which->needs_room && at.full && !at.script_wrote) {
+        return told::error(std::string{oom});
+    }
+    at.script_wrote = at.script_wrote || which->writes;
+    return (this->*which->run)(asked, at);
+}
+
+keyspace::value* keyspace::find(std::string_view key, const surroundings& at) {
+    const auto found = all_.find(key);
+    if (found == all_.end()) {
+        return nullptr;
+    }
+    // To the millisecond of its end a key is there.
+    if (found->second.expires_ms != -1 && milliseconds(at) > found->second.expires_ms) {
+        all_.erase(found);
+        return nullptr;
+    }
+    return &found->second;
+}
+
+void keyspace::forget(std::string_view key) {
+    const auto found = all_.find(key);
+    if (found != all_.end()) {
+        all_.erase(found);
+    }
+}
+
+told keyspace::get(words asked, surroundings& at) {
+    const auto* found = find(asked[1], at);
+    return found == nullptr ? told{} : told::of(found->text);
+}
+
+told keyspace::set(words asked, surroundings& at) {
+    value made{std::string{asked[2]}, -1};
+    if (asked.size() == 4) {
+        if (!same_word(asked[3], "KEEPTTL")) {
+            return told::error("ERR syntax error");
+        }
+        const auto* was = find(asked[1], at);
+        made.expires_ms = was == nullptr ? -1 : was->expires_ms;
+    } else if (asked.size() == 5) {
+        const auto number = number_in(asked[4]);
+        if (!number) {
+            return told::error(std::string{not_an_integer});
+        }
+        if (*number <= 0) {
+            return told::error("ERR invalid expire time in 'set' command");
+        }
+        if (same_word(asked[3], "PX")) {
+            made.expires_ms = milliseconds(at) + *number;
+        } else if (same_word(asked[3], "PXAT")) {
+            made.expires_ms = *number;
+        } else {
+            return told::error("ERR syntax error");
+        }
+    }
+    if (made.expires_ms != -1 && made.expires_ms <= milliseconds(at)) {
+        forget(asked[1]);
+    } else {
+        all_.insert_or_assign(std::string{asked[1]}, std::move(made));
+    }
+    return told::status("OK");
+}
+
+told keyspace::set_range(words asked, surroundings& at) {
+    const auto number = number_in(asked[2]);
+    if (!number) {
+        return told::error(std::string{not_an_integer});
+    }
+    if (*number < 0) {
+        return told::error("ERR offset is out of range");
+    }
+    const auto offset = static_cast<std::size_t>(*number);
+    auto* found = find(asked[1], at);
+    if (asked[3].empty()) {
+        return told::of(found == nullptr ? 0 : static_cast<std::int64_t>(found->text.size()));
+    }
+    if (found == nullptr) {
+        found = &all_[std::string{asked[1]}];
+    }
+    auto& text = found->text;
+    text.resize(std::max(text.size(), offset + asked[3].size()), '\0');
+    text.replace(offset, asked[3].size(), asked[3]);
+    return told::of(static_cast<std::int64_t>(text.size()));
+}
+
+told keyspace::remove(words asked, surroundings& at) {
+    const bool there = find(asked[1], at) != nullptr;
+    forget(asked[1]);
+    return told::of(there ? 1 : 0);
+}
+
+told keyspace::set_expiry(std::string_view key, std::int64_t when_ms, surroundings& at) {
+    auto* found = find(key, at);
+    if (found == nullptr) {
+        return told::of(0);
+    }
+    if (when_ms <= milliseconds(at)) {
+        forget(key);
+    } else {
+        found->expires_ms = when_ms;
+    }
+    return told::of(1);
+}
+
+told keyspace::expire_in(words asked, surroundings& at) {
+    const auto number = number_in(asked[2]);
+    return number ? set_expiry(asked[1], milliseconds(at) + *number, at)
+                  : told::error(std::string{not_an_integer});
+}
+
+told keyspace::expire_at(words asked, surroundings& at) {
+    const auto number = number_in(asked[2]);
+    return number ? set_expiry(asked[1], *number, at) : told::error(std::string{not_an_integer});
+}
+
+told keyspace::expiry(words asked, surroundings& at) {
+    const auto* found = find(asked[1], at);
+    return told::of(found == nullptr ? -2 : found->expires_ms);
+}
+
+told keyspace::time_left(words asked, surroundings& at) {
+    const auto* found = find(asked[1], at);
+    if (found == nullptr || found->expires_ms == -1) {
+        return told::of(found == nullptr ? -2 : -1);
+    }
+    return told::of(std::max(found->expires_ms - milliseconds(at), std::int64_t{0}));
+}
+
+told keyspace::persist(words asked, surroundings& at) {
+    auto* found = find(asked[1], at);
+    if (found == nullptr || found->expires_ms == -1) {
+        return told::of(0);
+    }
+    found->expires_ms = -1;
+    return told::of(1);
+}
+
+told keyspace::time(words, surroundings& at) {
+    return told::array({told::of(std::to_string(at.now_us / 1'000'000)),
+                        told::of(std::to_string(at.now_us % 1'000'000))});
+}
+
+told keyspace::publish(words asked, surroundings& at) {
+    return told::of(at.publish(std::string{asked[1]}, std::string{asked[2]}));
+}
+
+told keyspace::pubsub(words asked, surroundings& at) {
+    if (!same_word(asked[1], "NUMSUB")) {
+        return told::error("ERR Unknown subcommand");
+    }
+    std::vector<told> counts;
+    for (const auto channel : asked.subspan(2)) {
+        counts.push_back(told::of(std::string{channel}));
+        counts.push_back(told::of(at.listeners(std::string{channel})));
+    }
+    return told::array(std::move(counts));
+}
+
+}  // namespace dibs::simulation::redis
