@@ -1,169 +1,213 @@
 // SPDX-License-Identifier: Apache-2.0
 // Acquire (with fence) and release on the Redis store, beside a loop written by hand on the same
-// server: SET NX PX without fence, and a script that compares and deletes; one after the other, and
-// 64 in a pipeline. A cycle is one acquire and one release. Each round measures the raw loop and
-// ours one after the other; the ratio is the median of the rounds' ratios.
+// server: SET NX PX without fence, and a script that compares and deletes, called by its hash. One
+// blocking caller against one, and 64 callers against 64 on one pipelined connection, each of which
+// goes on as soon as its own reply is there. A cycle is one acquire and one release. Each round
+// measures the loop by hand and ours one after the other; the ratio is the median of the rounds'.
 //
-// usage: bench_redis_cycles PORT [rounds] [seconds per measurement]      a server on 127.0.0.1
+// usage: bench_redis_cycles PORT [rounds] [seconds per measurement] [1|64|threads]
+//        a server on 127.0.0.1
 
 #include "callers.hpp"
 #include "measure.hpp"
+#include "raw_redis.hpp"
 
 #include <dibs/dibs.hpp>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <cstdio>
+#include <deque>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
 
 using dibs::bench::callers_many;
+using dibs::bench::key_of_caller;
 using dibs::bench::many_coroutines;
 using dibs::bench::own_cycle;
+using dibs::bench::raw_redis;
 using dibs::bench::seconds;
 using clock_type = std::chrono::steady_clock;
 
 class raw_loop {
   public:
-    explicit raw_loop(std::uint16_t port)
-        : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_in at{};
-        at.sin_family = AF_INET;
-        at.sin_port = htons(port);
-        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        if (::connect(socket_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
-            throw std::runtime_error("no server on this port");
+    explicit raw_loop(std::uint16_t port) : server_(port) {
+        const auto name = server_.text(raw_redis::command({"SCRIPT", "LOAD", script}));
+        for (int caller = 0; caller < callers_many; ++caller) {
+            const auto key = "raw-" + std::to_string(caller);
+            set_.push_back(raw_redis::command({"SET", key, token, "NX", "PX", "30000"}));
+            unset_.push_back(raw_redis::command({"EVALSHA", name, "1", key, token}));
         }
-        const int on = 1;
-        ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    ~raw_loop() { ::close(socket_); }
-    raw_loop(const raw_loop&) = delete;
-    raw_loop& operator=(const raw_loop&) = delete;
 
-    /// One cycle of so many callers.
-    void cycles(int callers) {
-        std::string all;
-        for (int caller = 0; caller < callers; ++caller) {
-            all += command({"SET", key(caller), token, "NX", "PX", "30000"});
+    double lone_caller(seconds length) {
+        const auto start = clock_type::now();
+        std::int64_t cycles = 0;
+        for (; clock_type::now() - start < length; ++cycles) {
+            server_.expect(set_[0], granted);
+            server_.expect(unset_[0], deleted);
         }
-        exchange(all, callers, "+OK\r\n");
-        all.clear();
-        for (int caller = 0; caller < callers; ++caller) {
-            all += command({"EVAL", script, "1", key(caller), token});
-        }
-        exchange(all, callers, ":1\r\n");
+        return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
     }
+
+    double many_callers(seconds length) {
+        struct asked {
+            std::size_t caller;
+            bool release;
+        };
+        std::deque<asked> under_way;
+        std::string out;
+        for (std::size_t caller = 0; caller < set_.size(); ++caller) {
+            out += set_[caller];
+            under_way.push_back({caller, false});
+        }
+        const auto start = clock_type::now();
+        std::int64_t cycles = 0;
+        std::string heard;
+        while (!under_way.empty()) {
+            server_.send(out);
+            out.clear();
+            heard += server_.receive();
+            const bool goes_on = clock_type::now() - start < length;
+            std::size_t at = 0;
+            while (!under_way.empty()) {
+                const auto one = under_way.front();
+                const auto expected = one.release ? deleted : granted;
+                if (heard.size() - at < expected.size()) {
+                    break;
+                }
+                if (heard.compare(at, expected.size(), expected) != 0) {
+                    throw std::runtime_error("the loop by hand was not granted its key");
+                }
+                at += expected.size();
+                under_way.pop_front();
+                cycles += one.release ? 1 : 0;
+                if (!one.release || goes_on) {
+                    out += one.release ? set_[one.caller] : unset_[one.caller];
+                    under_way.push_back({one.caller, !one.release});
+                }
+            }
+            heard.erase(0, at);
+        }
+        return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
+    }
+
+    raw_redis& server() noexcept { return server_; }
 
   private:
     static constexpr std::string_view token = "0123456789abcdef0123456789abcdef";
     static constexpr std::string_view script =
         "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 "
         "end";
+    static constexpr std::string_view granted = "+OK\r\n";
+    static constexpr std::string_view deleted = ":1\r\n";
 
-    static std::string key(int caller) { return "raw-" + std::to_string(caller); }
-    static std::string command(std::initializer_list<std::string_view> words) {
-        std::string made = "*" + std::to_string(words.size()) + "\r\n";
-        for (const auto word : words) {
-            made += "$" + std::to_string(word.size()) + "\r\n";
-            made += word;
-            made += "\r\n";
-        }
-        return made;
-    }
-    void exchange(const std::string& all, int replies, std::string_view expected) {
-        for (std::size_t sent = 0; sent < all.size();) {
-            const auto wrote = ::send(socket_, all.data() + sent, all.size() - sent, MSG_NOSIGNAL);
-            if (wrote <= 0) {
-                throw std::runtime_error("the server hung up");
-            }
-            sent += static_cast<std::size_t>(wrote);
-        }
-        const auto whole = static_cast<std::size_t>(replies) * expected.size();
-        std::string heard;
-        std::array<char, 4096> bytes;
-        while (heard.size() < whole) {
-            const auto got = ::recv(socket_, bytes.data(), bytes.size(), 0);
-            if (got <= 0 || bytes[0] == '-') {
-                throw std::runtime_error("the raw loop failed");
-            }
-            heard.append(bytes.data(), static_cast<std::size_t>(got));
-        }
-        if (heard.substr(0, expected.size()) != expected || heard.size() != whole) {
-            throw std::runtime_error("the raw loop was not granted its key");
-        }
-    }
-
-    int socket_;
+    raw_redis server_;
+    std::vector<std::string> set_;
+    std::vector<std::string> unset_;
 };
 
-template <typename Cycle>
-double rate_of(seconds length, int cycles_per_call, Cycle cycle) {
-    for (int warm = 0; warm < 20; ++warm) {
-        cycle();
-    }
-    const auto start = clock_type::now();
-    std::int64_t calls = 0;
-    while (clock_type::now() - start < length) {
-        cycle();
-        ++calls;
-    }
-    return static_cast<double>(calls * cycles_per_call) /
-           seconds(clock_type::now() - start).count();
-}
-
 double lone_caller(dibs::client& client, seconds length) {
-    return rate_of(length, 1, [&] { own_cycle(client, "caller-0"); });
+    const auto start = clock_type::now();
+    std::int64_t cycles = 0;
+    const auto key = key_of_caller(0);
+    for (; clock_type::now() - start < length; ++cycles) {
+        own_cycle(client, key);
+    }
+    return static_cast<double>(cycles) / seconds(clock_type::now() - start).count();
 }
 
-void show(const char* name,
-          const std::vector<double>& raw,
-          const std::vector<double>& own,
-          seconds cpu_per_cycle) {
+double many_threads(dibs::client& client, seconds length) {
+    std::vector<std::int64_t> cycles(callers_many);
+    const auto start = clock_type::now();
+    {
+        std::vector<std::jthread> callers;
+        for (int caller = 0; caller < callers_many; ++caller) {
+            callers.emplace_back([&, caller] {
+                const auto key = key_of_caller(caller);
+                while (clock_type::now() - start < length) {
+                    own_cycle(client, key);
+                    ++cycles[static_cast<std::size_t>(caller)];
+                }
+            });
+        }
+    }
+    std::int64_t sum = 0;
+    for (const auto one : cycles) {
+        sum += one;
+    }
+    return static_cast<double>(sum) / seconds(clock_type::now() - start).count();
+}
+
+struct figures {
+    std::vector<double> raw;
+    std::vector<double> own;
+    std::vector<double> raw_cpu;  ///< us per cycle
+    std::vector<double> own_cpu;
+    std::vector<double> commands;  ///< per cycle
+};
+
+void show(const char* name, const figures& found) {
     std::vector<double> ratios;
-    for (std::size_t round = 0; round < raw.size(); ++round) {
-        ratios.push_back(own[round] / raw[round]);
+    for (std::size_t round = 0; round < found.raw.size(); ++round) {
+        ratios.push_back(found.own[round] / found.raw[round]);
     }
     std::printf(
-        "%-14s  raw %9.0f cycles/s   dibs %9.0f cycles/s   %5.2f x raw   %5.1f us CPU/cycle\n",
+        "%-14s  by hand %8.0f cycles/s %5.1f us CPU   dibs %8.0f cycles/s %5.1f us CPU %5.2f "
+        "commands/cycle   %4.2f x\n",
         name,
-        dibs::bench::median(raw),
-        dibs::bench::median(own),
-        dibs::bench::median(ratios),
-        cpu_per_cycle.count() * 1e6);
+        dibs::bench::median(found.raw),
+        dibs::bench::median(found.raw_cpu),
+        dibs::bench::median(found.own),
+        dibs::bench::median(found.own_cpu),
+        dibs::bench::median(found.commands),
+        dibs::bench::median(ratios));
+}
+
+template <typename Run>
+double measure(seconds length, std::vector<double>& cpu, Run run) {
+    const auto before = dibs::bench::cpu_used();
+    const auto start = clock_type::now();
+    const auto rate = run(length);
+    const seconds took = clock_type::now() - start;
+    cpu.push_back(1e6 * (dibs::bench::cpu_used() - before).count() / (rate * took.count()));
+    return rate;
 }
 
 }  // namespace
 
 int main(int count, char** words) {
     if (count < 2) {
-        std::fprintf(stderr, "usage: bench_redis_cycles PORT [rounds] [seconds]\n");
+        std::fprintf(stderr, "usage: bench_redis_cycles PORT [rounds] [seconds] [1|64|threads]\n");
         return 64;
     }
     const auto port = static_cast<std::uint16_t>(std::atoi(words[1]));
     const int rounds = count > 2 ? std::atoi(words[2]) : 5;
     const seconds length{count > 3 ? std::atof(words[3]) : 1.0};
+    const std::string only = count > 4 ? words[4] : "";
     raw_loop raw(port);
     dibs::client client("redis://127.0.0.1:" + std::to_string(port));
-    for (const int callers : {1, callers_many}) {
-        std::vector<double> ceilings;
-        std::vector<double> rates;
-        seconds used{0};
-        double cycles = 0;
-        for (int round = 0; round < rounds; ++round) {
-            ceilings.push_back(rate_of(length, callers, [&] { raw.cycles(callers); }));
-            const auto before = dibs::bench::cpu_used();
-            rates.push_back(callers == 1 ? lone_caller(client, length)
-                                         : many_coroutines(client, length));
-            used += dibs::bench::cpu_used() - before;
-            cycles += rates.back() * length.count();
+    for (const std::string kind : {"1", "64", "threads"}) {
+        if (!only.empty() && only != kind) {
+            continue;
         }
-        show(callers == 1 ? "1 caller" : "64 coroutines", ceilings, rates, used / cycles);
+        figures found;
+        for (int round = 0; round < rounds; ++round) {
+            found.raw.push_back(measure(length, found.raw_cpu, [&](seconds so_long) {
+                return kind == "1" ? raw.lone_caller(so_long) : raw.many_callers(so_long);
+            }));
+            const auto before = raw.server().commands();
+            const auto rate = measure(length, found.own_cpu, [&](seconds so_long) {
+                return kind == "1"    ? lone_caller(client, so_long)
+                       : kind == "64" ? many_coroutines(client, so_long)
+                                      : many_threads(client, so_long);
+            });
+            found.own.push_back(rate);
+            found.commands.push_back(static_cast<double>(raw.server().commands() - before) /
+                                     (rate * length.count()));
+        }
+        show(kind == "1" ? "1 caller" : kind == "64" ? "64 coroutines" : "64 threads", found);
     }
 }

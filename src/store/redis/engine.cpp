@@ -35,6 +35,8 @@ constexpr core::nanoseconds again_max = 2s;
 constexpr core::nanoseconds flapping = 500ms;
 /// How often the listening connection is asked whether anybody is there.
 constexpr core::nanoseconds ping_every = 10s;
+/// A connection that was heard of so lately is taken to be there.
+constexpr core::nanoseconds fresh = 10ms;
 /// How long a caller lends its thread for one call; a slower answer is left to ours.
 constexpr core::nanoseconds assist_max = 20ms;
 constexpr core::nanoseconds farewell_max = 200ms;
@@ -126,7 +128,26 @@ void engine::call_leader(std::unique_lock<std::mutex> held) {
 void engine::submit(urgency how, std::unique_ptr<request> what) {
     std::unique_lock held{lock_};
     inbox_.requests[index(how)].push_back(std::move(what));
-    call_leader(std::move(held));
+    // Whoever lends its thread comes for its work, and a leader that does not sleep will.
+    const bool nobody_at_it = polling_ || (!leading_ && assisted != this);
+    if (!nobody_at_it || stopping_ || !data_.ready()) {
+        call_leader(std::move(held));
+        return;
+    }
+    // The leader, if there is one, waits and touches nothing before it has had the lock.
+    spoils got;
+    take_inbox(std::exchange(inbox_, {}));
+    send(env_.time.now(), got);
+    idle_ = idle();
+    if (!leading_ || next_event() < sleeps_until_ || !data_.all_sent() || !data_.ready() ||
+        !ear_.all_sent()) {
+        call_leader(std::move(held));
+    } else {
+        held.unlock();
+    }
+    if (!got.letters.empty()) {
+        box_->send(std::move(got.letters));
+    }
 }
 
 void engine::subscribe(std::string channel, std::string key, watch_book::stay which) {
@@ -206,19 +227,19 @@ void engine::end_assist() noexcept {
 // --- the leader ----------------------------------------------------------------------------------
 
 void engine::turn(core::nanoseconds longest, spoils& got) {
-    take_inbox();
+    inbox some;
+    {
+        const std::lock_guard held{lock_};
+        std::swap(some, inbox_);
+    }
+    take_inbox(std::move(some));
     act(env_.time.now(), got);
     if (got.letters.empty()) {
         wait(longest, got);
     }
 }
 
-void engine::take_inbox() {
-    inbox some;
-    {
-        const std::lock_guard held{lock_};
-        std::swap(some, inbox_);
-    }
+void engine::take_inbox(inbox some) {
     for (std::size_t at = 0; at < std::size(queues_); ++at) {
         std::move(
             some.requests[at].begin(), some.requests[at].end(), std::back_inserter(queues_[at]));
@@ -298,7 +319,7 @@ void engine::keep_data(core::instant now, spoils& got) {
 }
 
 void engine::send(core::instant now, spoils& got) {
-    bool looked = !flights_.empty();
+    bool looked = !flights_.empty() || now - data_.last_heard() < fresh;
     for (std::size_t at = 0; at < std::size(queues_); ++at) {
         const auto how = static_cast<urgency>(at);
         const auto most = how == urgency::renewal ? renewals_max : flights_max;
@@ -557,29 +578,27 @@ void engine::wait(core::nanoseconds longest, spoils& got) {
     if (idle()) {
         return;
     }
-    {
-        const std::lock_guard held{lock_};
-        if (!inbox_.empty() || stopping_) {
-            return;
-        }
-        polling_ = true;
+    std::unique_lock held{lock_};
+    if (!inbox_.empty() || stopping_) {
+        return;
     }
     const auto now = env_.time.now();
-    const auto next = next_event();
+    sleeps_until_ = next_event();
     auto left = longest;
-    if (next != core::instant::max()) {
-        left = std::min(left, std::max(next - now, core::nanoseconds{0}));
+    if (sleeps_until_ != core::instant::max()) {
+        left = std::min(left, std::max(sleeps_until_ - now, core::nanoseconds{0}));
     }
     std::array<pollfd, 3> waited{pollfd{bell_, POLLIN, 0},
                                  pollfd{data_.descriptor(), data_.wanted(), 0},
                                  pollfd{ear_.descriptor(), ear_.wanted(), 0}};
     const auto until = as_timespec(left);
     const bool for_ever = left == core::nanoseconds::max();
+    polling_ = true;
+    held.unlock();
     const int found = ::ppoll(waited.data(), waited.size(), for_ever ? nullptr : &until, nullptr);
-    {
-        const std::lock_guard held{lock_};
-        polling_ = false;
-    }
+    held.lock();
+    polling_ = false;
+    held.unlock();
     if (found <= 0) {
         return;
     }
@@ -588,7 +607,8 @@ void engine::wait(core::nanoseconds longest, spoils& got) {
         static_cast<void>(::read(bell_, &rung, sizeof rung) == sizeof rung);
     }
     const auto after = env_.time.now();
-    if (waited[1].revents != 0) {
+    // Unless a caller that wrote to it found it broken.
+    if (waited[1].revents != 0 && waited[1].fd == data_.descriptor()) {
         const bool open = data_.go_on(waited[1].revents, after);
         data_used_ = data_used_ || data_.ready();
         if (open) {
@@ -630,7 +650,7 @@ void engine::stop() {
     } else if (thread_.joinable()) {
         thread_.join();
     }
-    take_inbox();
+    take_inbox(std::exchange(inbox_, {}));
     spoils got;
     std::deque<flight> flying;
     flying.swap(flights_);

@@ -2,7 +2,8 @@
 #pragma once
 // Does the I/O of a store: one connection for requests, pipelined, and one that listens for waiters,
 // made when somebody waits. One thread at a time leads: the engine's own, or a caller's that lends
-// itself and so pays no thread hop. Nothing but the leader touches the connections.
+// itself and so pays no thread hop. Nothing but the leader touches the connections, except that a
+// caller writes its request itself, under the lock, while nobody leads or the leader waits.
 //
 // After a cut: what was written is lost (the outcome unknown), what was not is sent again once the
 // server is back, or refused at its deadline or when the server cannot be reached.
@@ -109,7 +110,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
     // For the leader alone.
     void turn(core::nanoseconds longest, spoils& got);
-    void take_inbox();
+    void take_inbox(inbox some);
     void take_next(spoils& got);
     void act(core::instant now, spoils& got);
     void keep_data(core::instant now, spoils& got);
@@ -141,7 +142,8 @@ class engine : public std::enable_shared_from_this<engine> {
     std::condition_variable changed_;
     inbox inbox_;
     bool leading_ = false;
-    bool polling_ = false;
+    bool polling_ = false;          ///< the leader waits, and touches nothing
+    core::instant sleeps_until_{};  ///< it waits no longer than that
     bool idle_ = true;
     bool stopping_ = false;
 

@@ -51,6 +51,7 @@ class link {
     /// Where commands are appended; `flush` sends them.
     [[nodiscard]] std::string& out() noexcept { return out_; }
     bool flush();
+    [[nodiscard]] bool all_sent() const noexcept { return sent_ == out_.size(); }
     /// Bytes that were given to the server, and those that were appended, since `open`.
     [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
     [[nodiscard]] std::uint64_t appended() const noexcept {
