@@ -97,7 +97,8 @@ class raw_redis {
     std::int64_t commands() {
         const auto stats = text(command({"INFO", "commandstats"}));
         std::int64_t sum = 0;
-        for (const std::string_view name : {"evalsha", "eval", "subscribe", "unsubscribe", "ping"}) {
+        for (const std::string_view name :
+             {"evalsha", "eval", "subscribe", "unsubscribe", "ping"}) {
             const auto line = "cmdstat_" + std::string{name} + ":calls=";
             if (const auto at = stats.find(line); at != std::string::npos) {
                 sum += std::atoll(stats.c_str() + at + line.size());

@@ -25,6 +25,16 @@ struct holder {
     bool self = false;                      ///< granted through this very client
 };
 
+/// One who stands in the queue of a key (`order::queue`).
+struct queued_caller {
+    std::string host;
+    std::int64_t pid = 0;
+    std::string user;
+    std::string command;                      ///< its command line, secrets blanked
+    std::chrono::microseconds waiting_for{};  ///< by the store's clock
+    bool self = false;                        ///< a caller of this very client
+};
+
 /// A result that a record keeps.
 struct result {
     std::string value;
@@ -41,7 +51,9 @@ struct record {
     std::string key;
     std::uint64_t fence = 0;  ///< the largest one granted so far
     std::vector<holder> holders;
-    std::uint32_t waiters = 0;  ///< processes that wait for it
+    std::uint32_t waiters = 0;         ///< processes that wait for it
+    std::uint32_t queued = 0;          ///< callers in its queue
+    std::vector<queued_caller> queue;  ///< the first hundred of them, in order
     std::optional<result> kept;
     std::chrono::microseconds blocked_for{};  ///< an operator's hold; zero: none
     std::string blocked_reason;

@@ -11,6 +11,20 @@ namespace dibs {
 /// "No limit", where an option allows it.
 inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
 
+/// In which order callers that wait for a key get it.
+enum class order : std::uint8_t {
+    /// Whoever asks first when it is free; those who wait are woken and race. Fast, and unfair: a
+    /// caller may wait for long while others come and go.
+    race,
+    /// First come, first served, among all processes that wait so: each caller stands in a queue
+    /// that the store keeps, a release wakes the first of it alone, and nobody overtakes, `try_acquire`
+    /// and waits by `race` included: these get the key when the queue is empty. A caller that dies
+    /// or is cut off is passed over a few seconds later, at once where the store notices a death.
+    /// Costs a message for each change of hands, where callers of one process that race pass the
+    /// lease on among themselves.
+    queue,
+};
+
 struct acquire_options {
     /// How long the lease lasts without a renewal. Others get the key this much later at the latest
     /// when this process dies or is cut off. At least the store's `ttl_min` and at most its
@@ -20,6 +34,9 @@ struct acquire_options {
     /// `acquire` alone: how long to wait for a key that somebody else has. Zero: one try. `forever`
     /// is allowed.
     std::chrono::milliseconds wait = std::chrono::milliseconds::zero();
+
+    /// `acquire` alone: the order among those who wait.
+    dibs::order order = dibs::order::race;
 
     /// How long one try may take until it is an error, also when the store never answers. Zero is
     /// refused.

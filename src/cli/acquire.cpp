@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dibs acquire: a detached lease as a handle, for scripts.
 #include "cli/command_support.hpp"
+#include "cli/common_options.hpp"
 #include "cli/duration.hpp"
 #include "cli/json.hpp"
 #include "cli/redact.hpp"
@@ -35,6 +36,7 @@ constexpr std::array options{
            'w',
            "DURATION",
            "wait this long for the key; `forever` is allowed (default: one try)"},
+    common::queue_option,
     option{"ttl", 0, "DURATION", "how long the lease lasts unless it is renewed (default 30s)"},
     option{"held-code", 'E', "N", "exit with N instead of 75 when somebody else holds the key"},
     json_option,
@@ -79,8 +81,9 @@ std::string who_stands_in_the_way(const detail::attempt& found,
         return "is on hold " + describe_hold(found.blocked_reason, found.retry_after) + "; store " +
                store.shown + "; " + how_to_lift(key);
     }
-    return found.done ? "is done: a result is kept that is still fresh"
-                      : "was held by somebody else";
+    return found.done          ? "is done: a result is kept that is still fresh"
+           : found.queue_first ? std::string(first_the_queue)
+                               : "was held by somebody else";
 }
 
 /// This process is gone when somebody asks who holds the key: the script that called it counts.
@@ -107,6 +110,8 @@ acquire_options terms_given(const arguments& found, const file_settings& file) {
         wanted.wait =
             *found.value("wait") == "forever" ? dibs::forever : duration_value(found, "wait");
     }
+    wanted.order = found.has("queue") ? order::queue : order::race;
+    common::require_wait(found.has("queue"), wanted.wait);
     return wanted;
 }
 

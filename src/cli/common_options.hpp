@@ -2,7 +2,10 @@
 #pragma once
 // Options that several commands have, in the same words.
 
+#include "cli/failure.hpp"
 #include "cli/option_table.hpp"
+
+#include <chrono>
 
 namespace dibs::cli::common {
 
@@ -13,6 +16,19 @@ inline constexpr option store{"store",
                               "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"};
 inline constexpr option quiet{"quiet", 'q', "", "tell nothing but errors"};
 inline constexpr option help{"help", 'h', "", "this text"};
+
+inline constexpr option queue_option{
+    "queue",
+    0,
+    "",
+    "wait in the order of arrival, among all processes that do so"};
+
+/// Who does not wait cannot stand in a queue. Errors: usage_error.
+inline void require_wait(bool queued, std::chrono::milliseconds wait) {
+    if (queued && wait <= std::chrono::milliseconds::zero()) {
+        throw usage_error("--queue needs --wait: it is the order among those who wait");
+    }
+}
 
 // Of the commands that run another one under a lease.
 inline constexpr option grace{

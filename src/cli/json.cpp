@@ -36,6 +36,14 @@ json holder_json(const dibs::holder& who) {
             {"attached", who.attached}};
 }
 
+json queued_json(const dibs::queued_caller& who) {
+    return {{"host", who.host},
+            {"pid", who.pid},
+            {"user", who.user},
+            {"command", who.command},
+            {"waiting_for_ms", whole_ms(who.waiting_for)}};
+}
+
 json fields_of(const dibs::record& record) {
     json shown{{"key", record.key}, {"fence", record.fence}};
     shown["holders"] = json::array();
@@ -43,6 +51,11 @@ json fields_of(const dibs::record& record) {
         shown["holders"].push_back(holder_json(who));
     }
     shown["waiters"] = record.waiters;
+    shown["queued"] = record.queued;
+    shown["queue"] = json::array();
+    for (const auto& who : record.queue) {
+        shown["queue"].push_back(queued_json(who));
+    }
     shown["result"] = nullptr;
     if (record.kept) {
         shown["result"] = {{"value", record.kept->value},

@@ -50,7 +50,8 @@ constexpr std::size_t bytes_kept_back = 1U << 20U;
 
 void add_rows(std::vector<row>& table, const dibs::record& record) {
     const auto key = core::printable(record.key, 60);
-    const auto waiters = std::to_string(record.waiters);
+    const auto waiters = record.queued > 0 ? std::to_string(record.queued) + " queued"
+                                           : std::to_string(record.waiters);
     for (const auto& who : record.holders) {
         table.push_back({key,
                          core::printable(who.host) + ":" + std::to_string(who.pid),
@@ -99,7 +100,8 @@ std::string as_text(const std::vector<row>& table) {
 }
 
 bool is_idle(const dibs::record& record) {
-    return record.holders.empty() && record.waiters == 0 && record.blocked_for.count() == 0;
+    return record.holders.empty() && record.waiters == 0 && record.queued == 0 &&
+           record.blocked_for.count() == 0;
 }
 
 /// An empty answer may be that of another store than the jobs use.

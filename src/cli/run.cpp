@@ -2,6 +2,7 @@
 // dibs run: a command while a key is held.
 #include "cli/child_environment.hpp"
 #include "cli/commands.hpp"
+#include "cli/common_options.hpp"
 #include "cli/duration.hpp"
 #include "cli/failure.hpp"
 #include "cli/held_child.hpp"
@@ -138,6 +139,7 @@ class run_session {
             }
         }
         wanted.wait = options_.wait;
+        wanted.order = options_.queue ? order::queue : order::race;
         const waiting_line::terms shown_wait{
             .how = waiting_line::fitting(options_.verbose, options_.quiet),
             .key = options_.key,
@@ -171,7 +173,8 @@ class run_session {
             text += " is done: a result is kept that is still fresh";
         } else {
             report_.outcome = waited ? "wait_over" : "held";
-            text += " was held by somebody else";
+            text += found.queue_first ? " " + std::string(first_the_queue)
+                                      : " was held by somebody else";
         }
         if (waited) {
             text += "; waited " + show_duration(options_.wait);
@@ -238,6 +241,7 @@ int run_checked(const global_options& global, const arguments& found, bool leads
     if (leads && !found.has("wait")) {
         options.wait = dibs::forever;
     }
+    common::require_wait(options.queue, options.wait);
     claim_report_path(options.status_file);
     const auto* flag = options.store ? &*options.store : global.store;
     auto store = settle_store(flag, file, options.quiet);

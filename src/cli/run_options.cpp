@@ -27,6 +27,7 @@ constexpr std::array options{
            "DURATION",
            "wait this long for the key; `forever` is allowed\n(default: one try; dibs elect: "
            "forever)"},
+    common::queue_option,
     option{"ttl",
            0,
            "DURATION",
@@ -198,6 +199,7 @@ run_options check_run_options(const arguments& given, const file_settings& file)
         checked.wait =
             *given.value("wait") == "forever" ? dibs::forever : duration_option(given, "wait");
     }
+    checked.queue = given.has("queue");
     if (given.has("max-hold")) {
         checked.max_hold = positive_option(given, "max-hold");
     }

@@ -24,6 +24,7 @@ struct run_options {
     std::chrono::milliseconds grace{};
     std::chrono::milliseconds renew_every{};
     std::chrono::milliseconds wait{};  ///< dibs::forever: no limit
+    bool queue = false;                ///< wait in the order of arrival
     std::optional<std::chrono::milliseconds> max_hold;
     std::optional<std::chrono::milliseconds> max_runtime;
     bool renew = true;

@@ -72,6 +72,19 @@ std::string about_holder(const dibs::holder& who, bool you, bool death_is_notice
                                    : "by expiry or release: this store does not notice a death");
 }
 
+std::string about_queue(const dibs::record& record) {
+    std::string text = line("queue", std::to_string(record.queued) + ", in this order:");
+    std::size_t position = 0;
+    for (const auto& who : record.queue) {
+        text +=
+            line("  " + std::to_string(++position) + ".",
+                 core::printable(who.host) + ", pid " + std::to_string(who.pid) + ", user " +
+                     core::printable(who.user) + ", waits for " + show_duration(who.waiting_for) +
+                     (who.command.empty() ? "" : ": " + core::printable(who.command)));
+    }
+    return record.queued > position ? text + line("  ...", "and further ones") : text;
+}
+
 std::string about_result(const dibs::result& kept) {
     const std::string kind = kept.is_mark ? "mark" : "result";
     std::string shown = core::printable(kept.value, value_bytes_max);
@@ -92,6 +105,9 @@ std::string as_text(const dibs::record& record, const dibs::store_info& store) {
         text += line("on hold", describe_hold(record.blocked_reason, record.blocked_for));
     }
     text += line("waiters", std::to_string(record.waiters));
+    if (record.queued > 0) {
+        text += about_queue(record);
+    }
     text += line(
         "last fence",
         record.fence == 0 ? "none: the store knows of no grant" : std::to_string(record.fence));

@@ -30,6 +30,9 @@ void deliver(std::string_view text);
 /// Of a key that is on hold: `until 2026-11-29 05:00:00 CET (1 h 59 min left): database migration (by ada@db1)`
 [[nodiscard]] std::string describe_hold(std::string_view reason, std::chrono::microseconds left);
 
+/// Of a key that nobody holds, to somebody who did not stand in its queue long enough.
+inline constexpr std::string_view first_the_queue = "goes to those in its queue first";
+
 /// What an operator does about it.
 [[nodiscard]] std::string how_to_lift(std::string_view key);
 

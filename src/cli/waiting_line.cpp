@@ -35,6 +35,15 @@ std::size_t columns_of_terminal() {
     return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
 }
 
+/// How many come before this process, where it stands in a queue.
+std::string place_in_queue(const dibs::record& of) {
+    const auto mine =
+        std::find_if(of.queue.begin(), of.queue.end(), [](const auto& one) { return one.self; });
+    return mine == of.queue.end()
+               ? std::string{}
+               : ", number " + std::to_string(mine - of.queue.begin() + 1) + " in the queue";
+}
+
 /// A job in the background must not write over what the user types.
 bool in_front() {
     const auto front = ::tcgetpgrp(STDERR_FILENO);
@@ -159,7 +168,7 @@ std::string waiting_line::text() const {
         auto who = seen_->key.holders.front();
         who.held_for += since;
         who.remaining = std::max(who.remaining - since, std::chrono::microseconds{0});
-        return told + ": held by " + describe_holder(who);
+        return told + place_in_queue(seen_->key) + ": held by " + describe_holder(who);
     }
     for (const auto* record : {&seen_->key, &seen_->also}) {
         if (record->blocked_for.count() > 0) {

@@ -92,6 +92,7 @@ attempt acquire_with_reason(client& through,
     told.done = outcome.done;
     told.blocked = outcome.blocked;
     told.blocked_reason = std::move(outcome.blocked_reason);
+    told.queue_first = outcome.queue_first;
     told.retry_after = outcome.retry_after;
     return told;
 }

@@ -23,6 +23,7 @@ struct attempt {
     std::vector<holder> holders;  ///< who has the key
     bool done = false;            ///< a fresh result is there
     bool blocked = false;         ///< an operator's hold is in force
+    bool queue_first = false;     ///< nobody had the key: those in its queue come first
     std::string blocked_reason;
     std::chrono::microseconds retry_after{};
     std::error_code error;

@@ -38,6 +38,9 @@ std::string fault_of_options(const acquire_options& options, const store::capabi
     if (options.wait < milliseconds::zero()) {
         return "wait is " + shown(options.wait) + "; it must not be negative";
     }
+    if (options.order == order::queue && !caps.queues) {
+        return "order is queue; this store keeps none";
+    }
     if (options.timeout <= milliseconds::zero()) {
         return "timeout is " + shown(options.timeout) + "; it must be more than zero";
     }
@@ -73,6 +76,7 @@ recipes::mutex_terms terms_of(const acquire_options& options) {
     terms.wait = options.wait > centuries ? core::nanoseconds::max() : in_nanoseconds(options.wait);
     terms.timeout = in_nanoseconds(options.timeout);
     terms.fence_floor = options.fence_floor;
+    terms.queue = options.order == order::queue;
     return terms;
 }
 

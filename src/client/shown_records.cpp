@@ -31,6 +31,17 @@ record shown(core::record_info from) {
     made.fence = from.fence;
     made.holders = shown(std::move(from.holders));
     made.waiters = from.waiters;
+    made.queued = from.queued;
+    for (auto& one : from.queue) {
+        queued_caller caller;
+        caller.host = std::move(one.who.host);
+        caller.pid = one.who.pid;
+        caller.user = std::move(one.who.user);
+        caller.command = std::move(one.who.command);
+        caller.waiting_for = one.waiting_for;
+        caller.self = one.self;
+        made.queue.push_back(std::move(caller));
+    }
     made.blocked_for = from.blocked_for;
     made.blocked_reason = std::move(from.blocked_reason);
     if (from.result) {

@@ -37,6 +37,19 @@ struct grant {
     [[nodiscard]] bool live(store_now now) const noexcept { return !dead && now.lease < expires; }
 };
 
+/// The place of one who waits in the order of arrival. It is alive while `now.lease < until`; who
+/// holds it keeps it so by asking again.
+struct ticket {
+    holder_id holder;
+    std::uint64_t number = 0;  ///< rises with arrival
+    store_instant entered{};
+    store_instant until{};
+    std::uint64_t process = 0;  ///< the store's number for the process that asked
+    bool dead = false;          ///< not stored: the store knows that its process is gone
+
+    [[nodiscard]] bool live(store_now now) const noexcept { return !dead && now.lease < until; }
+};
+
 struct stored_result {
     std::string value;
     fence_number fence = 0;

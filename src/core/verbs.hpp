@@ -68,6 +68,13 @@ struct party {
     std::string command;  ///< secrets blanked by the client
 };
 
+/// One who stands in the queue of a key, as shown to others. Never carries the holder id.
+struct queued_info {
+    party who;
+    microseconds waiting_for{};
+    bool self = false;  ///< asked through this very store object
+};
+
 /// A live holder, as shown to others. Never carries the holder id: that is the holder's secret.
 struct holder_info {
     party who;
@@ -94,6 +101,10 @@ struct acquire {
     std::optional<result_to_keep> mark;      ///< written in the same step as the grant
     fence_number seen = 0;                   ///< a result by a fence <= seen counts as not fresh
     std::optional<store_instant> not_after;  ///< refused when the store executes it later than this
+    microseconds
+        queue{};  ///< more than 0: when it cannot be granted, it stands in the queue of the
+                  ///< key for so long, unless it is asked again; 0: it takes part in the
+                  ///< race
 };
 
 /// Prolong: the ttl starts anew at this step. Refused when the holder does not hold the key (any
@@ -155,7 +166,7 @@ enum class effect : std::uint8_t {
 enum class verdict : std::uint8_t {
     failed,     ///< see `error` and `detail`; the only verdict with an effect other than yes
     granted,    ///< acquire: `fences`, `expires`
-    held,       ///< acquire: `holders`
+    held,       ///< acquire: `holders`; none: those in the queue come first
     done,       ///< acquire: a fresh result is there
     blocked,    ///< acquire: `reason`, `retry_after`
     not_ready,  ///< acquire: the store grants nothing for now; `retry_after`
@@ -202,7 +213,14 @@ struct answer {
     microseconds
         retry_after{};   ///< blocked (until it ends), not_ready, held (until the first expiry)
     std::string reason;  ///< blocked
+    std::uint64_t ticket = 0;    ///< held, blocked, not_ready: this holder's number in the queue;
+                                 ///< rises with arrival. 0: it has none
+    std::uint32_t position = 0;  ///< with `ticket`: 1 is the head; exact up to `position_exact`
 };
+
+/// A position beyond this one is told as one more: counting a long queue at each heartbeat would
+/// cost its square.
+inline constexpr std::uint32_t position_exact = 1000;
 
 /// An answer for a step that surely did not happen.
 [[nodiscard]] answer refused(std::error_code error, std::string detail);
@@ -211,12 +229,17 @@ struct answer {
 
 // --- what is there -------------------------------------------------------------------------------
 
+/// Of how many in a queue a listing tells who they are.
+inline constexpr std::uint32_t queue_shown = 100;
+
 struct record_info {
     std::string key;
     fence_number fence = 0;  ///< the largest granted so far
     share part{};            ///< weight is meaningless here; capacity as the holders agreed
     std::vector<holder_info> holders;  ///< live ones
     std::uint32_t waiters = 0;         ///< processes that wait
+    std::uint32_t queued = 0;          ///< those who stand in the queue
+    std::vector<queued_info> queue;    ///< the first of them, in order, up to `queue_shown`
     std::optional<kept_result> result;
     microseconds blocked_for{};  ///< 0: not blocked
     std::string blocked_reason;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/mutex.hpp"
 
+#include "recipes/mutex_parts.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,85 +20,15 @@ using core::verdict;
 
 namespace {
 
-/// The timer behind a wait whose wake-up should come from the store.
-constexpr nanoseconds net_with_wakes = std::chrono::seconds{2};
-/// The same where the store cannot wake.
-constexpr nanoseconds net_without_wakes = milliseconds{100};
 constexpr nanoseconds retry_first = milliseconds{10};
 constexpr nanoseconds retry_longest = std::chrono::seconds{1};
 /// Whoever gave a key back while others waited stands aside for this long, or a woken waiter would
 /// never be the first.
 constexpr nanoseconds stand_aside = milliseconds{5};
+/// Longer than any net; "for ever" does not fit into nanoseconds.
+constexpr core::microseconds longest_look_ahead = std::chrono::hours{1};
 
 }  // namespace
-
-// --- what is known of a call and of a key --------------------------------------------------------
-
-class mutex::call {
-  public:
-    call(mutex& mine, std::string name, mutex_terms agreed, completion told)
-        : key(std::move(name)),
-          terms(std::move(agreed)),
-          done(std::move(told)),
-          alarm([this, &mine] {
-              if (const auto self = me.lock()) {
-                  mine.on_timer(self);
-              }
-          }) {}
-
-    [[nodiscard]] bool waits() const noexcept { return terms.wait > nanoseconds::zero(); }
-
-    const std::string key;
-    const mutex_terms terms;
-    completion done;
-    core::timer alarm;
-    std::weak_ptr<call> me;
-    place_ptr where;
-
-    core::holder_id holder;
-    instant wait_until{};
-    instant timeout_at{};
-    instant last_sent{};
-    std::optional<core::store_instant> last_not_after;
-    core::batcher::ticket ticket;
-    unsigned unanswered = 0;  ///< tries that may still be answered
-    bool trying = false;      ///< the latest try has no reply yet
-    bool may_hold = false;    ///< some try may have been granted without our knowing
-    bool stood_off = false;   ///< the store has said that somebody else has the key
-    bool in_line = false;
-    bool watched = false;  ///< the latest try was sent while a watch held
-    bool finished = false;
-    call_list::iterator listed;  ///< in mutex::calls_, until finished
-    unsigned failures =
-        0;               ///< tries without a good answer, since the store last said who has the key
-    mutex_outcome last;  ///< what stood in the way; in the end, how the call ended
-    std::weak_ptr<core::lease_state> lease;
-};
-
-struct mutex::place {
-    explicit place(std::string name, mutex& mine)
-        : key(std::move(name)), alarm([this, &mine] {
-              if (const auto self = me.lock()) {
-                  mine.advance(self);
-              }
-          }) {}
-
-    const std::string key;
-    std::weak_ptr<place> me;
-    std::list<call_ptr> line;  ///< callers who wait, in the order in which they came
-    unsigned calls = 0;        ///< under way, those that do not wait included
-    lease_ptr current;         ///< the lease that this process holds
-    core::fence_block block;   ///< of its grant
-    instant granted_at{};      ///< that grant, however often the lease was handed on since
-    unsigned hops = 0;
-    unsigned giving_back = 0;  ///< releases under way
-    instant aside_until{};
-    core::timer alarm;
-
-    enum class watch_stage : std::uint8_t { none, asked, ready, failed } watch = watch_stage::none;
-    store::watch_id watch_id = 0;
-    bool woken = false;  ///< since the latest try was sent
-};
 
 struct mutex::giving {
     place_ptr where;
@@ -109,7 +41,9 @@ mutex::mutex(core::environment env,
              core::batcher& batches,
              core::watchdog& dog,
              core::undo& doubts)
-    : env_(env), store_(through), batcher_(batches), watchdog_(dog), undo_(doubts) {
+    : env_(env), store_(through), batcher_(batches), watchdog_(dog), undo_(doubts), beat_([this] {
+          keep_tickets_alive();
+      }) {
     std::array<std::byte, sizeof random_> bytes{};
     env_.random.fill(bytes);
     std::memcpy(&random_, bytes.data(), sizeof random_);
@@ -169,7 +103,10 @@ mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion do
     made->where = place_of(made->key);
     ++made->where->calls;
     made->listed = calls_.insert(calls_.end(), made);
-    if (made->waits()) {
+    if (made->queues) {
+        enter_queue(made);
+        attempt(made, now);
+    } else if (made->waits()) {
         made->in_line = true;
         made->where->line.push_back(made);
         arm_for_end(made);
@@ -222,9 +159,16 @@ void mutex::attempt(const call_ptr& which, instant now) {
     asked.floor = which->terms.fence_floor;
     // What a mark announces is the work of one caller.
     asked.mark = which->terms.mark;
-    asked.fences = which->where->line.size() > 1 && !asked.mark ? core::fences_for_a_line : 1;
+    const bool may_pass_on = which->in_line && which->where->line.size() > 1;
+    asked.fences = may_pass_on && !asked.mark ? core::fences_for_a_line : 1;
     asked.attached = terms.attached ? core::attachment::attached : core::attachment::detached;
-    const auto patience = terms.ttl / 6;
+    auto patience = terms.ttl / 6;
+    if (which->queues) {
+        asked.queue = std::chrono::duration_cast<core::microseconds>(ticket_time);
+        patience = std::min(patience, beat_every);  // the next beat should find it answered
+        which->wakes_seen = which->where->wakes;
+        which->asked_at = now;
+    }
     asked.not_after = not_after(std::min(end, now + patience));
     which->last_not_after = asked.not_after;
     which->watched = which->where->watch == place::watch_stage::ready;
@@ -304,7 +248,9 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
     where.block = heard.given.fences;
     where.granted_at = now;
     where.hops = 0;
-    stop_watching(where);
+    if (where.queued == (which->queues ? 1U : 0U)) {
+        stop_watching(where);
+    }
     which->lease = lease;
     which->may_hold = false;
     watchdog_.guard(lease, heard.sent);
@@ -326,7 +272,11 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
     which->last.done = given.what == verdict::done;
     which->last.blocked = given.what == verdict::blocked;
     which->last.blocked_reason = given.reason;
+    which->last.queue_first = given.what == verdict::held && given.holders.empty();
     which->last.result = given.result;
+    if (which->queues) {
+        note_ticket(which, given);
+    }
     if (given.what == verdict::not_ready) {
         which->last.error = errc::not_ready;
         which->last.detail = given.detail;
@@ -344,8 +294,11 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
         give_up(which);
         return;
     }
-    const auto left = std::max<nanoseconds>(given.retry_after, milliseconds{1});
-    if (given.what != verdict::held) {
+    const nanoseconds left =
+        std::clamp<core::microseconds>(given.retry_after, milliseconds{1}, longest_look_ahead);
+    if (which->queues) {
+        wait_in_queue(which, given, left);
+    } else if (given.what != verdict::held) {
         wait_for_wake(which, std::min(left, net_with_wakes));
     } else if (store_.caps().wakes && which->where->watch == place::watch_stage::none) {
         start_watching(which->where);
@@ -486,8 +439,11 @@ void mutex::finish(const call_ptr& which, mutex_outcome&& outcome) {
         --which->unanswered;
         which->trying = false;
     }
+    if (which->queues) {
+        leave_queue(which);
+    }
     const bool own_grant = outcome.lease && outcome.lease->holder == which->holder;
-    if (!own_grant && (which->may_hold || which->unanswered > 0)) {
+    if (!own_grant && (which->may_hold || which->unanswered > 0 || which->number != 0)) {
         settle_doubt(which);
     }
     const auto where = which->where;
@@ -547,6 +503,7 @@ void mutex::start_watching(const place_ptr& where) {
             }
             still->watch = error ? place::watch_stage::failed : place::watch_stage::ready;
             advance(still);  // check again: the key may have been given back before the watch held
+            try_first_in_queue(still);
         },
         [this, weak = std::weak_ptr<place>(where)] {
             if (const auto still = weak.lock()) {
@@ -565,6 +522,7 @@ void mutex::stop_watching(place& where) {
 void mutex::woken(const place_ptr& where) {
     where->woken = true;
     advance(where);
+    try_first_in_queue(where);
 }
 
 // --- release -------------------------------------------------------------------------------------
@@ -594,7 +552,8 @@ void mutex::release(const lease_ptr& lease, release_completion done) {
 
 /// Passes the lease to the first caller of the line; false when it may not be.
 bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
-    if (where->line.empty() || where->line.front()->trying) {
+    // Those in the store's queue come before those who race.
+    if (where->line.empty() || where->line.front()->trying || where->queued > 0) {
         return false;
     }
     const auto next = where->line.front();

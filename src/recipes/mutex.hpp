@@ -4,7 +4,9 @@
 // renewing is the watchdog's.
 //
 // Of one process, one caller per key goes to the store; the others stand in a local line and are
-// handed the lease. Waiting is registered before the check that finds the key held, and a timer
+// handed the lease. Callers that want the order of arrival (`queue`) have a ticket each in the
+// store's queue, do not stand in that line, and are never handed a lease; their tickets are kept
+// alive together (mutex_queue.cpp). Waiting is registered before the check that finds the key held, and a timer
 // stands behind every wait, so a lost wake-up costs time and nothing else.
 //
 // Thread safety: none; it lives on the executor.
@@ -37,6 +39,7 @@ struct mutex_terms {
     core::nanoseconds wait{};     ///< zero: one try
     core::nanoseconds timeout{};  ///< until a call without any definite answer is an error
     core::fence_number fence_floor = 0;
+    bool queue = false;  ///< wait in the order of the store's queue; without effect without `wait`
     std::optional<core::result_to_keep>
         mark;  ///< written with the grant; such a lease is never handed on
 };
@@ -49,7 +52,8 @@ struct mutex_outcome {
     std::vector<core::holder_info> holders;  ///< who has it
     std::string blocked_reason;              ///< an operator's hold is in force
     bool blocked = false;
-    bool done = false;  ///< a fresh result is there
+    bool done = false;         ///< a fresh result is there
+    bool queue_first = false;  ///< nobody had the key: those in its queue come first
     core::microseconds retry_after{};
     std::optional<core::kept_result>
         result;  ///< as the last answer found it: before a mark of this call replaced it
@@ -144,6 +148,12 @@ class mutex {
     void start_watching(const place_ptr& where);
     void stop_watching(place& where);
     void woken(const place_ptr& where);
+    void enter_queue(const call_ptr& which);
+    void leave_queue(const call_ptr& which);
+    void note_ticket(const call_ptr& which, const core::answer& given);
+    void wait_in_queue(const call_ptr& which, const core::answer& given, core::nanoseconds left);
+    void try_first_in_queue(const place_ptr& where);
+    void keep_tickets_alive();
     bool hand_on(const place_ptr& where, const lease_ptr& lease);
     void give_back(const place_ptr& where,
                    const lease_ptr& lease,
@@ -169,6 +179,8 @@ class mutex {
                        core::recycling_allocator<known_place>>
         places_;
     call_list calls_;  ///< under way; nobody else need keep them
+    call_list queue_;  ///< of those, the ones that wait in a queue of the store
+    core::timer beat_;
     std::list<std::shared_ptr<farewell>> farewells_;
     mutex_counters counters_;
     std::uint64_t random_ = 0;

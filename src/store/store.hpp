@@ -5,7 +5,9 @@
 //
 // THE RECORD. Per key a store keeps: the largest fence granted; the live grants (holder id, fences,
 // weight, attached or detached, when granted, when it expires, who); at most one result or mark; at
-// most one operator's hold. A key that was never written is a record with fence 0 and nothing else.
+// most one operator's hold; the queue, that is, tickets in the order of arrival (holder id, number,
+// who, since when, until when). A key that was never written is a record with fence 0 and nothing
+// else.
 //
 // ATOMIC. Each verb of a batch is one atomic step: no other step, of this process or another, falls
 // between its check and its effect, and a reader sees all of it or nothing.
@@ -23,12 +25,15 @@
 //   4. an operator's hold is in force                                    -> blocked
 //   5. the weights of the live grants plus this one exceed the capacity  -> held
 //   6. a result is fresh and its fence > `seen`                          -> done
-//   7. the store may not grant for now                                   -> not_ready
-//   8. otherwise the grant is given: fences by core::next_fences, and
+//   7. the oldest live ticket is another holder's                        -> held
+//   8. the store may not grant for now                                   -> not_ready
+//   9. otherwise the grant is given: fences by core::next_fences, and
 //      `mark` replaces the result                                        -> granted
 //   Every one of these answers carries the kept result, if any, and the fence that wrote it, as it
 //   was found: a grant whose own mark replaces it tells what was there before.
 //   Exclusive fences order the grants of a key; those of shared grants identify only.
+//   With `queue`, 4, 5, 7 and 8 enter the holder at the tail, or prolong the ticket that it has, and
+//   the answer tells its number and position. Without, they change no ticket. 6 and 9 end it.
 // renew.
 //   A live grant of this holder: the ttl starts anew; `adopt` changes its holder id and
 //   attachment; `fences` > 0 extends the end of its block by up to so many, never beyond the
@@ -39,12 +44,20 @@
 //                                                                           with the result
 //   An expired one whose fence is still the record's largest, with `late` -> finished
 //   Otherwise                                                            -> not_held, with the loss
+//   A ticket of this holder ends in any case.
 //   A release without a result leaves a mark as it is.
 // revoke.
 //   The live grant whose block contains the fence ends                   -> revoked
 //   Otherwise                                                            -> fence_moved
 // block.
 //   The hold is set, replaced or lifted                                  -> block_set
+//
+// THE QUEUE. A ticket is live while `now.lease < until`; one whose time was over has lost its place,
+// also when nobody passed it. A store that knows that the process which asked is gone takes its
+// tickets for dead. Numbers rise with arrival, per key; they need not be without gaps, and may begin
+// anew when the queue is empty. Whoever races (`queue` 0) gets the key when no ticket is live. Each
+// step costs O(log n) in the length of the queue, positions beyond `position_exact` are not counted,
+// and an acquire or release on a key without a queue costs what it would cost if there were none.
 //
 // FENCES RISE, per key, in the order of the grants: across restart, eviction, failover and restore,
 // provided that the store's wall clock is not behind the last grant that was lost. The largest
@@ -72,7 +85,10 @@
 // WATCHING. `watch` first registers, then calls `ready`; a release after that calls `wake`.
 // Spurious wakes are allowed; a lost one is covered by the caller's timer. When many wait, a store
 // wakes at least one process per release, and another one when that one stops watching without
-// having taken the key.
+// having taken the key. While a ticket is live, what ends a grant, lifts a hold, or ends the ticket
+// of the head of a free key wakes the watchers of the process of the new head, and no other process
+// on purpose. So does an acquire that 7 refuses: whoever finds a free key reminds its head. A result
+// may wake everybody, since it may be of use to all. Nobody is woken because a time is over.
 //
 // THREADS. All members are called on the executor of the environment, except where they say
 // otherwise; completions and callbacks run on it too, never inside the call that was given them.
@@ -101,6 +117,7 @@ struct capabilities {
     bool wakes = false;             ///< a release wakes watchers without polling
     bool notices_death = false;     ///< attached grants end with their process
     bool shared = false;            ///< several holders by weight and capacity
+    bool queues = false;            ///< keeps a queue; without it the client refuses `queue`
     bool keeps_grants = false;      ///< an acknowledged grant survives a restart of the store
     bool survives_restart = false;  ///< records outlive the last process that uses them
     bool steady_expiry = true;      ///< a step of the store's calendar moves no expiry

@@ -203,6 +203,29 @@ TEST_F(SqliteFile, ANewerSchemaIsRefused) {
     expect_refused(file(), errc::newer_format);
 }
 
+TEST_F(SqliteFile, AnOlderSchemaGetsWhatItLacks) {
+    {
+        sqlite_here here{file()};
+        ASSERT_TRUE(here.opened()) << here.detail;
+        auto kept = acquire_of("k", holder_of(1), 1h);
+        kept.attached = core::attachment::detached;
+        ASSERT_EQ(here.ask(kept).what, core::verdict::granted);
+    }
+    // As the first version of the tables was.
+    run(file(),
+        "DROP TABLE ticket; ALTER TABLE record DROP COLUMN queued; PRAGMA user_version = 1");
+    for (int times = 0; times < 2; ++times) {
+        sqlite_here here{file()};
+        ASSERT_TRUE(here.opened()) << here.detail;
+        EXPECT_EQ(here.ask(acquire_of("k", holder_of(2))).what, core::verdict::held)
+            << "what was there is there";
+        const auto told = here.ask(queued_acquire_of("k", holder_of(3)));
+        EXPECT_EQ(told.what, core::verdict::held);
+        EXPECT_EQ(told.position, 1U);
+        here.ask(release_of("k", holder_of(3)));
+    }
+}
+
 TEST_F(SqliteFile, ANewerRecordIsRefusedAloneAndListedAround) {
     sqlite_here here{file()};
     ASSERT_TRUE(here.opened()) << here.detail;

@@ -46,6 +46,8 @@ class faulty_store final : public store::store {
     /// A delayed request is executed even after its deadline, as by a server that knows no client's
     /// clock.
     bool blind_to_deadlines = false;
+    /// Wake-ups get lost.
+    bool deaf = false;
     std::vector<seen_batch> seen;
 
     template <typename Verb>
@@ -127,7 +129,11 @@ class faulty_store final : public store::store {
                                 dibs::store::watch_completion ready,
                                 dibs::store::wake_callback wake) override {
         ++watches;
-        return inner_->watch(key, std::move(ready), std::move(wake));
+        return inner_->watch(key, std::move(ready), [this, wake = std::move(wake)]() mutable {
+            if (!deaf) {
+                wake();
+            }
+        });
     }
     void unwatch(dibs::store::watch_id id) override { inner_->unwatch(id); }
 

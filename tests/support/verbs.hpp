@@ -35,6 +35,16 @@ inline constexpr core::microseconds usual_ttl{std::chrono::seconds{10}};
     return asked;
 }
 
+/// It stands in the queue when it cannot be granted.
+[[nodiscard]] inline core::acquire queued_acquire_of(
+    std::string_view key,
+    core::holder_id holder,
+    core::microseconds queue = std::chrono::seconds{5}) {
+    auto asked = acquire_of(key, holder);
+    asked.queue = queue;
+    return asked;
+}
+
 [[nodiscard]] inline core::acquire shared_acquire_of(std::string_view key,
                                                      core::holder_id holder,
                                                      std::uint32_t weight,

@@ -66,6 +66,8 @@ TEST(Options, EachBadOneIsNamed) {
         {"notice", [](auto& o) { o.notice = 15001ms; }},
         {"fence_floor", [](auto& o) { o.fence_floor = std::uint64_t{1} << 62U; }},
     };
+    // The usual store keeps no queue.
+    EXPECT_TRUE(fault_of([](auto& o) { o.order = order::queue; }).starts_with("order is queue"));
     for (const auto& one : cases) {
         const auto fault = fault_of(one.change);
         EXPECT_TRUE(fault.starts_with(one.name + " is ")) << one.name << ": " << fault;
@@ -99,14 +101,17 @@ TEST(Options, BecomeTerms) {
     EXPECT_EQ(terms.wait, 2s);
     EXPECT_EQ(terms.timeout, 5s);
     EXPECT_EQ(terms.fence_floor, 5U);
+    EXPECT_FALSE(terms.queue);
 
     options.renew_every = 4s;
     options.detached = true;
     options.wait = forever;
+    options.order = order::queue;
     terms = terms_of(options);
     EXPECT_EQ(terms.lease.renew_every, 4s);
     EXPECT_FALSE(terms.lease.attached);
     EXPECT_EQ(terms.wait, core::nanoseconds::max());
+    EXPECT_TRUE(terms.queue);
 
     options.renew = false;
     EXPECT_EQ(terms_of(options).lease.renew_every, 0s);

@@ -55,7 +55,7 @@ std::uint64_t memory_space::join(core::party who) {
     return last_process_;
 }
 
-void memory_space::leave(std::uint64_t process) {
+void memory_space::leave(std::uint64_t process, core::store_now now) {
     const std::lock_guard guard{mutex_};
     std::vector<std::string> passed_on;
     for (auto list = watchers_.begin(); list != watchers_.end();) {
@@ -85,8 +85,14 @@ void memory_space::leave(std::uint64_t process) {
     if (!named) {
         processes_.erase(process);
     }
+    for (auto line = queues_.begin(); line != queues_.end();) {
+        if (line->second.drop_those_of(process)) {
+            passed_on.push_back(line->first);
+        }
+        line = line->second.empty() ? queues_.erase(line) : std::next(line);
+    }
     for (const auto& key : passed_on) {
-        wake_one(key);
+        wake_next(key, now);
     }
 }
 
@@ -120,7 +126,20 @@ core::answer memory_space::execute_one(const core::entry& what, const rules_cont
     core::record fresh;
     auto& kept = at == records_.end() ? fresh : at->second;
     know_the_dead(kept);
-    auto taken = apply(what.what, kept, context);
+    auto line = queues_.find(key);
+    const auto sight = line == queues_.end()
+                           ? queue_sight{}
+                           : line->second.look(ticket_holder(what.what), context.now, gone_query_);
+    auto taken = apply(what.what, kept, context, sight);
+    if (taken.ticket != queue_step::none) {
+        if (line == queues_.end()) {
+            line = queues_.try_emplace(key).first;
+        }
+        line->second.carry_out(taken, what.what, last_ticket_, context);
+    }
+    if (line != queues_.end() && line->second.empty()) {
+        queues_.erase(line);
+    }
     if (taken.changed && at == records_.end()) {
         at = records_.emplace(key, std::move(fresh)).first;
     }
@@ -135,7 +154,7 @@ core::answer memory_space::execute_one(const core::entry& what, const rules_cont
         case core::verdict::renewed:
         case core::verdict::released:
         case core::verdict::finished:
-            taken.reply.waiters = others_wait(key, context.self);
+            taken.reply.waiters = others_wait(key, context.now, context.self);
             break;
         default:
             break;
@@ -143,7 +162,7 @@ core::answer memory_space::execute_one(const core::entry& what, const rules_cont
     if (taken.reply.what == core::verdict::finished) {
         wake_all(key);  // a result is of use to everybody
     } else if (taken.freed) {
-        wake_one(key);
+        wake_next(key, context.now);
     }
     if (at != records_.end()) {
         purge(at, context.now);
@@ -154,10 +173,14 @@ core::answer memory_space::execute_one(const core::entry& what, const rules_cont
 void memory_space::know_the_dead(core::record& kept) const {
     for (auto& grant : kept.grants) {
         if (grant.attached == core::attachment::attached) {
-            const auto found = processes_.find(grant.process);
-            grant.dead = found == processes_.end() || found->second.gone;
+            grant.dead = gone(grant.process);
         }
     }
+}
+
+bool memory_space::gone(std::uint64_t process) const {
+    const auto found = processes_.find(process);
+    return found == processes_.end() || found->second.gone;
 }
 
 void memory_space::watch(watch_id id, std::uint64_t process, std::string_view key, waker wake) {
@@ -185,12 +208,16 @@ void memory_space::unwatch(watch_id id) {
     list->second.erase(gone);
     if (list->second.empty()) {
         watchers_.erase(list);
-    } else if (owes_a_wake) {
-        wake_one(key);
+    } else if (owes_a_wake && !queues_.contains(key)) {
+        wake_one(key);  // in a queue, the ticket that is taken back passes it on
     }
 }
 
-bool memory_space::others_wait(const std::string& key, std::uint64_t self) const {
+bool memory_space::others_wait(const std::string& key, core::store_now now, std::uint64_t self) {
+    if (const auto line = queues_.find(key);
+        line != queues_.end() && line->second.head(now, gone_query_) != nullptr) {
+        return true;
+    }
     const auto list = watchers_.find(key);
     return list != watchers_.end() &&
            std::any_of(list->second.begin(), list->second.end(), [&](const watcher& one) {
@@ -208,6 +235,29 @@ std::uint32_t memory_space::waiting_processes(const std::string& key) const {
         distinct.insert(one.process);
     }
     return static_cast<std::uint32_t>(distinct.size());
+}
+
+void memory_space::wake_next(const std::string& key, core::store_now now) {
+    const auto line = queues_.find(key);
+    const auto* head = line == queues_.end() ? nullptr : line->second.head(now, gone_query_);
+    if (head != nullptr) {
+        wake_process(key, head->process);
+    } else {
+        wake_one(key);
+    }
+}
+
+void memory_space::wake_process(const std::string& key, std::uint64_t process) {
+    const auto list = watchers_.find(key);
+    if (list == watchers_.end()) {
+        return;
+    }
+    for (auto& one : list->second) {
+        if (one.process == process) {
+            one.woken = true;
+            one.wake();
+        }
+    }
 }
 
 void memory_space::wake_one(const std::string& key) {
@@ -265,6 +315,9 @@ core::page memory_space::list(std::uint64_t self,
         know_the_dead(at->second);
         shown.records.push_back(describe(at->first, at->second, context));
         shown.records.back().waiters = waiting_processes(at->first);
+        if (const auto line = queues_.find(at->first); line != queues_.end()) {
+            line->second.describe(shown.records.back(), context, gone_query_);
+        }
     }
     return shown;
 }
@@ -283,7 +336,12 @@ void memory_space::purge_some(core::store_now now) {
 }
 
 void memory_space::purge(records::iterator at, core::store_now now) {
-    if (purgeable(at->second, now) && !watchers_.contains(at->first)) {
+    if (const auto line = queues_.find(at->first);
+        line != queues_.end() && line->second.head(now, gone_query_) == nullptr) {
+        queues_.erase(line);
+    }
+    if (purgeable(at->second, now) && !watchers_.contains(at->first) &&
+        !queues_.contains(at->first)) {
         records_.erase(at);
     }
 }

@@ -8,6 +8,7 @@
 #include "core/record.hpp"
 #include "core/time.hpp"
 #include "store/record/rules.hpp"
+#include "store/record/ticket_line.hpp"
 #include "store/store.hpp"
 
 #include <cstdint>
@@ -36,7 +37,7 @@ class memory_space {
     [[nodiscard]] std::uint64_t join(core::party who);
 
     /// A process is gone: its watchers too, and what it was granted attached.
-    void leave(std::uint64_t process);
+    void leave(std::uint64_t process, core::store_now now);
 
     /// `now` is the local moment that the entries' deadlines are compared with.
     [[nodiscard]] answers execute(std::uint64_t self,
@@ -80,8 +81,12 @@ class memory_space {
 
     core::answer execute_one(const core::entry& what, const rules_context& context);
     void know_the_dead(core::record& kept) const;
-    [[nodiscard]] bool others_wait(const std::string& key, std::uint64_t self) const;
+    [[nodiscard]] bool others_wait(const std::string& key, core::store_now now, std::uint64_t self);
     [[nodiscard]] std::uint32_t waiting_processes(const std::string& key) const;
+    [[nodiscard]] bool gone(std::uint64_t process) const;
+    /// The head of the queue, if there is one; else one of those who race.
+    void wake_next(const std::string& key, core::store_now now);
+    void wake_process(const std::string& key, std::uint64_t process);
     void wake_one(const std::string& key);
     void wake_all(const std::string& key);
     void note_taken(const std::string& key);
@@ -90,6 +95,9 @@ class memory_space {
 
     std::mutex mutex_;
     records records_;
+    std::map<std::string, ticket_line, std::less<>> queues_;  ///< none is empty
+    std::uint64_t last_ticket_ = 0;
+    ticket_line::gone_query gone_query_ = [this](std::uint64_t process) { return gone(process); };
     watcher_lists watchers_;
     std::map<watch_id, std::string> watched_key_;
     std::map<std::uint64_t, member> processes_;

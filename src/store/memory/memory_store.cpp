@@ -19,6 +19,7 @@ constexpr capabilities memory_caps{
     .wakes = true,
     .notices_death = true,
     .shared = true,
+    .queues = true,
     .keeps_grants = false,
     .survives_restart = false,
     .fence_source = "counter in the record and wall clock",
@@ -75,7 +76,7 @@ struct memory_state final : std::enable_shared_from_this<memory_state> {
             return;
         }
         watchers.clear();
-        space->leave(self);
+        space->leave(self, options.clock());
         for (auto* lane_queue : {&renewals, &others}) {
             while (!lane_queue->empty()) {
                 auto work = std::move(lane_queue->front());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <variant>
 
 namespace dibs::store {
 
@@ -198,8 +199,36 @@ step give(const core::acquire& asked, record& kept, const rules_context& context
     return granted;
 }
 
-/// Steps 2 to 8 of the order in store.hpp; step 7 is not for stores that decide in this process.
-step decide(const core::acquire& asked, record& kept, const rules_context& context) {
+bool heads(const queue_sight& queue) noexcept {
+    return queue.mine && queue.head && queue.mine->number == queue.head->number;
+}
+
+/// It is not granted now: whoever asked for it stands in the queue from now on, or still does.
+step queued(step refusal, const core::acquire& asked, const queue_sight& queue) {
+    if (asked.queue > microseconds{0}) {
+        refusal.ticket = queue.mine ? queue_step::prolong : queue_step::enter;
+    }
+    return refusal;
+}
+
+/// The holder's ticket, if it has one, is of no use any more. Whoever comes next must hear of it.
+step without_ticket(step taken,
+                    const record& kept,
+                    const rules_context& context,
+                    const queue_sight& queue) {
+    if (queue.mine) {
+        taken.ticket = queue_step::leave;
+        taken.freed = taken.freed || (heads(queue) && !blocked(kept, context.now) &&
+                                      weight_in_use(kept, context.now) < kept.capacity);
+    }
+    return taken;
+}
+
+/// Steps 2 to 9 of the order in store.hpp; step 8 is not for stores that decide in this process.
+step decide(const core::acquire& asked,
+            record& kept,
+            const rules_context& context,
+            const queue_sight& queue) {
     const auto now = context.now;
     if (auto* mine = find_live(kept, asked.holder, now)) {
         mine->expires = later(now.lease, asked.ttl);
@@ -219,7 +248,7 @@ step decide(const core::acquire& asked, record& kept, const rules_context& conte
         auto refusal = answered(verdict::blocked, context);
         refusal.reply.reason = kept.blocked_reason;
         refusal.reply.retry_after = left(kept.blocked_until, now.wall);
-        return refusal;
+        return queued(std::move(refusal), asked, queue);
     }
     if (weight_in_use(kept, now) + asked.part.weight > asked.part.capacity) {
         auto refusal = answered(verdict::held, context);
@@ -228,13 +257,25 @@ step decide(const core::acquire& asked, record& kept, const rules_context& conte
         for (const auto& holder : refusal.reply.holders) {
             refusal.reply.retry_after = std::min(refusal.reply.retry_after, holder.remaining);
         }
-        return refusal;
+        return queued(std::move(refusal), asked, queue);
     }
     const auto result = readable(kept, now, asked.seen);
     if (result && result->fresh) {
-        return answered(verdict::done, context);
+        return without_ticket(answered(verdict::done, context), kept, context, queue);
     }
-    return give(asked, kept, context);
+    if (queue.head && !heads(queue)) {
+        auto refusal = answered(verdict::held, context);
+        refusal.reply.holders = live_holders(kept, context);
+        refusal.reply.retry_after = left(queue.head->until, now.lease);
+        // Whoever finds a free key reminds its head, which may have missed its wake-up.
+        refusal.freed = true;
+        return queued(std::move(refusal), asked, queue);
+    }
+    auto given = give(asked, kept, context);
+    if (queue.mine && given.changed) {
+        given.ticket = queue_step::leave;
+    }
+    return given;
 }
 
 /// Empty when the entry makes sense. The client refuses these earlier and in better words; here a
@@ -246,6 +287,9 @@ std::string fault_of(const core::acquire& asked) {
     if (asked.ttl <= microseconds{0}) {
         return "the ttl is not positive";
     }
+    if (asked.queue < microseconds{0}) {
+        return "nobody can stand in a queue for less than no time";
+    }
     if (asked.part.weight == 0 || asked.part.weight > asked.part.capacity) {
         return "the weight is not between 1 and the capacity";
     }
@@ -255,7 +299,10 @@ std::string fault_of(const core::acquire& asked) {
     return "";
 }
 
-step carry_out(const core::acquire& asked, record& kept, const rules_context& context) {
+step carry_out(const core::acquire& asked,
+               record& kept,
+               const rules_context& context,
+               const queue_sight& queue) {
     if (auto fault = fault_of(asked); !fault.empty()) {
         return refuse(errc::invalid_argument, std::move(fault));
     }
@@ -264,12 +311,15 @@ step carry_out(const core::acquire& asked, record& kept, const rules_context& co
     auto found = readable(kept, context.now, asked.seen);
     auto taken = asked.not_after && context.now.lease > *asked.not_after
                      ? answered(verdict::too_late, context)
-                     : decide(asked, kept, context);
+                     : decide(asked, kept, context, queue);
     taken.reply.result = std::move(found);
     return taken;
 }
 
-step carry_out(const core::renew& asked, record& kept, const rules_context& context) {
+step carry_out(const core::renew& asked,
+               record& kept,
+               const rules_context& context,
+               const queue_sight& /*queue*/) {
     const auto now = context.now;
     if (asked.ttl <= microseconds{0}) {
         return refuse(errc::invalid_argument, "the ttl is not positive");
@@ -316,7 +366,10 @@ step carry_out(const core::renew& asked, record& kept, const rules_context& cont
     return renewed;
 }
 
-step carry_out(const core::release& asked, record& kept, const rules_context& context) {
+step carry_out(const core::release& asked,
+               record& kept,
+               const rules_context& context,
+               const queue_sight& queue) {
     const auto now = context.now;
     if (asked.result &&
         (asked.result->fresh < microseconds{0} || asked.result->keep < microseconds{0})) {
@@ -330,7 +383,7 @@ step carry_out(const core::release& asked, record& kept, const rules_context& co
         }
     }
     if (mine == nullptr) {
-        return not_held(asked.holder, kept, context);
+        return without_ticket(not_held(asked.holder, kept, context), kept, context, queue);
     }
     if (asked.result) {
         keep(kept, *asked.result, mine->fences.last, false, now);
@@ -343,7 +396,10 @@ step carry_out(const core::release& asked, record& kept, const rules_context& co
     return ended;
 }
 
-step carry_out(const core::revoke& asked, record& kept, const rules_context& context) {
+step carry_out(const core::revoke& asked,
+               record& kept,
+               const rules_context& context,
+               const queue_sight& /*queue*/) {
     const auto found = std::find_if(kept.grants.begin(), kept.grants.end(), [&](const grant& one) {
         return one.live(context.now) && one.fences.contains(asked.fence);
     });
@@ -360,7 +416,10 @@ step carry_out(const core::revoke& asked, record& kept, const rules_context& con
     return ended;
 }
 
-step carry_out(const core::block& asked, record& kept, const rules_context& context) {
+step carry_out(const core::block& asked,
+               record& kept,
+               const rules_context& context,
+               const queue_sight& /*queue*/) {
     if (asked.duration < microseconds{0}) {
         return refuse(errc::invalid_argument, "a hold cannot last for less than no time");
     }
@@ -375,8 +434,28 @@ step carry_out(const core::block& asked, record& kept, const rules_context& cont
 
 }  // namespace
 
-step apply(const core::verb& what, core::record& record, const rules_context& context) {
-    return std::visit([&](const auto& asked) { return carry_out(asked, record, context); }, what);
+step apply(const core::verb& what,
+           core::record& record,
+           const rules_context& context,
+           const queue_sight& queue) {
+    return std::visit([&](const auto& asked) { return carry_out(asked, record, context, queue); },
+                      what);
+}
+
+core::holder_id ticket_holder(const core::verb& what) noexcept {
+    if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        return asked->holder;
+    }
+    const auto* given = std::get_if<core::release>(&what);
+    return given != nullptr ? given->holder : core::holder_id{};
+}
+
+core::queued_info describe(const core::ticket& one, const rules_context& context) {
+    core::queued_info info;
+    info.who = context.who.who(one.process);
+    info.waiting_for = std::max(context.now.lease - one.entered, microseconds{0});
+    info.self = one.process == context.self;
+    return info;
 }
 
 core::record_info describe(const std::string& key,

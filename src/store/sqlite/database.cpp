@@ -125,6 +125,7 @@ database::database(database_options options, surroundings& world)
       db_(nullptr, &sqlite3_close_v2),
       who_(world, options_.self, options_.who),
       waiters_(who_),
+      tickets_(who_),
       gone_([this](std::uint64_t process) { return who_.gone(process); }),
       purge_debt_(purge_every) {}
 
@@ -190,6 +191,7 @@ failure database::start() {
     code = code == SQLITE_OK ? records_.prepare(raw) : code;
     code = code == SQLITE_OK ? who_.prepare(raw) : code;
     code = code == SQLITE_OK ? waiters_.prepare(raw) : code;
+    code = code == SQLITE_OK ? tickets_.prepare(raw) : code;
     code = code == SQLITE_OK ? who_.enter_boot(options_.boot_id) : code;
     if (code != SQLITE_OK) {
         return explain(code, doing);
@@ -542,9 +544,17 @@ int database::apply_entry(unit& one, const rules_context& context, aftermath& af
                     std::to_string(core::record_format) + "; update dibs on this host"});
         return SQLITE_OK;
     }
-    auto taken = apply(what, found.kept, context);
+    queue_sight sight;
+    if (found.queued > 0) {
+        const int code = tickets_.look(found.id, ticket_holder(what), context.now, sight);
+        records_.waiters_changed(key);
+        if (code != SQLITE_OK) {
+            return code;
+        }
+    }
+    auto taken = apply(what, found.kept, context, sight);
     *one.reply = std::move(taken.reply);
-    one.reply->waiters = found.waiting > 0;
+    one.reply->waiters = found.waiting > 0 || sight.head.has_value();
     if (taken.changed) {
         bool undone_alone = false;
         const int code = save(*one.entry, found, undone_alone);
@@ -562,8 +572,16 @@ int database::apply_entry(unit& one, const rules_context& context, aftermath& af
             }
         }
     }
-    if (taken.freed && found.waiting > 0) {
-        return wake_oldest(key, found.id, after);
+    if (taken.ticket != queue_step::none) {
+        if (const int code = apply_ticket(found, taken, what, context); code != SQLITE_OK) {
+            return code;
+        }
+        one.reply->ticket = taken.reply.ticket;
+        one.reply->position = taken.reply.position;
+        one.written = true;
+    }
+    if (taken.freed && (found.waiting > 0 || found.queued > 0)) {
+        return wake_next(key, found, context.now, after);
     }
     if (one.reply->what == core::verdict::held && waiters_.waits(key)) {
         lookout next;
@@ -625,10 +643,16 @@ int database::apply_enrolment(unit& one, core::store_now now, aftermath& after) 
     wake_order next{wish.key, {}};
     const int code = waiters_.leave(wish.key, found, now, next);
     records_.waiters_changed(wish.key);
-    if (!next.candidates.empty()) {
-        after.wakes.push_back(std::move(next));
+    if (code != SQLITE_OK || next.candidates.empty()) {
+        return code;
     }
-    return code;
+    if (found.queued == 0) {
+        after.wakes.push_back(std::move(next));
+        return code;
+    }
+    // Those in the queue do not look out for each other: a ticket that is taken back wakes the next
+    // head, and the beat does the rest.
+    return room_left(found.kept, now) ? wake_next(wish.key, found, now, after) : code;
 }
 
 int database::apply_unreachable(const unit& one, core::store_now now, aftermath& after) {
@@ -637,25 +661,53 @@ int database::apply_unreachable(const unit& one, core::store_now now, aftermath&
         code != SQLITE_OK || found.id == 0) {
         return code;
     }
+    bool not_yet_listening = false;
     for (const auto process : one.lost->processes) {
         if (const int code = waiters_.remove(found.id, process); code != SQLITE_OK) {
             return code;
         }
-        static_cast<void>(who_.gone(process));
+        // A head that does not listen yet is no dead head: it asks again as soon as it does.
+        const bool gone = who_.gone(process);
+        not_yet_listening = not_yet_listening || (found.queued > 0 && !gone);
+        if (const int code = gone ? tickets_.remove(found.id, process) : SQLITE_OK;
+            code != SQLITE_OK) {
+            return code;
+        }
     }
     records_.waiters_changed(one.lost->key);
-    return one.lost->nobody_woken ? wake_oldest(one.lost->key, found.id, after) : SQLITE_OK;
+    return one.lost->nobody_woken && !not_yet_listening
+               ? wake_next(one.lost->key, found, now, after)
+               : SQLITE_OK;
 }
 
-int database::wake_oldest(const std::string& key, std::int64_t record, aftermath& after) {
-    const auto known = std::find_if(after.wakes.begin(), after.wakes.end(), [&](const auto& order) {
-        return order.key == key;
-    });
-    if (known != after.wakes.end()) {
-        return SQLITE_OK;
-    }
+int database::apply_ticket(const found_record& found,
+                           step& taken,
+                           const core::verb& what,
+                           const rules_context& context) {
+    const int code = tickets_.carry_out(found.id, taken, what, context);
+    records_.waiters_changed(core::key_of(what));
+    return code;
+}
+
+int database::wake_next(const std::string& key,
+                        const found_record& found,
+                        core::store_now now,
+                        aftermath& after) {
+    // An earlier step of the transaction may have named one who is not the next any more.
+    std::erase_if(after.wakes, [&](const auto& order) { return order.key == key; });
     wake_order order{key, {}};
-    const int code = waiters_.oldest(record, order.candidates);
+    std::optional<core::ticket> head;
+    int code = SQLITE_OK;
+    if (found.queued > 0) {
+        code = tickets_.head(found.id, now, head);
+        records_.waiters_changed(key);
+    }
+    if (head) {
+        const auto* id = who_.id_of(head->process);
+        order.candidates.push_back({head->process, id != nullptr ? *id : process_id{}});
+    } else if (code == SQLITE_OK) {
+        code = waiters_.oldest(found.id, order.candidates);
+    }
     if (!order.candidates.empty()) {
         after.wakes.push_back(std::move(order));
     }
@@ -698,6 +750,7 @@ void database::list(const std::string& prefix,
     if (code == SQLITE_OK) {
         const auto now = world_.clock();
         const rules_context context{now, who_.self(), who_};
+        int queues = SQLITE_OK;
         const auto add = [&](std::string_view key, const found_record& found) {
             if (!key.starts_with(prefix)) {
                 return false;
@@ -712,9 +765,13 @@ void database::list(const std::string& prefix,
             }
             page.records.push_back(describe(std::string{key}, found.kept, context));
             page.records.back().waiters = static_cast<std::uint32_t>(found.waiting);
-            return true;
+            if (found.queued > 0) {
+                queues = tickets_.describe(found.id, page.records.back(), context);
+            }
+            return queues == SQLITE_OK;
         };
         code = records_.list(prefix, after, now, gone_, add);
+        code = code == SQLITE_OK ? queues : code;
     }
     if (code != SQLITE_OK) {
         auto why = explain(code, shown_path(options_.path) + ": cannot be read");

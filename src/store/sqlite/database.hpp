@@ -16,6 +16,7 @@
 #include "store/sqlite/processes.hpp"
 #include "store/sqlite/records.hpp"
 #include "store/sqlite/surroundings.hpp"
+#include "store/sqlite/tickets.hpp"
 #include "store/sqlite/waiters.hpp"
 #include "store/store.hpp"
 
@@ -136,7 +137,15 @@ class database {
     int apply_enrolment(unit& one, core::store_now now, aftermath& after);
     int apply_unreachable(const unit& one, core::store_now now, aftermath& after);
     int save(const core::entry& entry, found_record& changed, bool& undone_alone);
-    int wake_oldest(const std::string& key, std::int64_t record, aftermath& after);
+    int apply_ticket(const found_record& found,
+                     step& taken,
+                     const core::verb& what,
+                     const rules_context& context);
+    /// The head of the queue, if there is one; else the oldest waiter.
+    int wake_next(const std::string& key,
+                  const found_record& found,
+                  core::store_now now,
+                  aftermath& after);
     int tidy(core::store_now now, std::size_t steps);
 
     static void refuse(const unit& one, const failure& why);
@@ -153,6 +162,7 @@ class database {
     records records_;
     processes who_;
     waiters waiters_;
+    tickets tickets_;
     gone_query gone_;
 
     bool full_now_ = false;

@@ -47,7 +47,8 @@ int processes::prepare(sqlite3* db) noexcept {
         {&scan_, sql::scan_processes},
         {&last_, sql::last_process},
         {&find_id_, sql::find_process_id},
-        {&delete_waiters_, sql::delete_waiters_of_process}};
+        {&delete_waiters_, sql::delete_waiters_of_process},
+        {&delete_tickets_, sql::delete_tickets_of_process}};
     for (const auto& [made, text] : all) {
         if (const int code = made->prepare(db, text); code != SQLITE_OK) {
             return code;
@@ -197,7 +198,8 @@ int processes::bury(core::wall_instant now) {
         mark_gone_.bind(2, micros(now));
         delete_.bind(1, process);
         delete_waiters_.bind(1, process);
-        for (auto* step : {&mark_gone_, &delete_, &delete_waiters_}) {
+        delete_tickets_.bind(1, process);
+        for (auto* step : {&mark_gone_, &delete_, &delete_waiters_, &delete_tickets_}) {
             if (const int code = step->run(); code != SQLITE_OK) {
                 return code;
             }
@@ -255,6 +257,10 @@ bool processes::unknown(const process_id& id) {
 int processes::leave(bool everybody_gone, core::wall_instant now) {
     if (self_ == 0) {
         return SQLITE_OK;
+    }
+    delete_tickets_.bind(1, self_);
+    if (const int code = delete_tickets_.run(); code != SQLITE_OK) {
+        return code;
     }
     delete_waiters_.bind(1, self_);
     if (const int code = delete_waiters_.run(); code != SQLITE_OK || !everybody_gone) {

@@ -57,7 +57,7 @@ class processes final : public parties {
 
     [[nodiscard]] core::party who(std::uint64_t process) const override;
 
-    /// Removes the rows of those found gone since the last commit, with their waiters.
+    /// Removes the rows of those found gone since the last commit, with their waiters and tickets.
     [[nodiscard]] int bury(core::wall_instant now);
 
     /// Looks at a few rows for processes that died and left nothing that anybody would stumble on.
@@ -69,7 +69,7 @@ class processes final : public parties {
     /// Whether a process that is not known by number has left files: true if no row names it.
     [[nodiscard]] bool unknown(const process_id& id);
 
-    /// Removes this process's row and waiters, on leaving; the row stays if others still count on
+    /// Removes this process's row, waiters and tickets, on leaving; the row stays if others count on
     /// it.
     [[nodiscard]] int leave(bool everybody_gone, core::wall_instant now);
 
@@ -100,7 +100,7 @@ class processes final : public parties {
     mutable std::unordered_map<std::uint64_t, known> known_;
     mutable statement find_;
     statement find_boot_, insert_boot_, insert_, mark_detached_, mark_gone_, delete_, forget_;
-    statement scan_, last_, find_id_, delete_waiters_;
+    statement scan_, last_, find_id_, delete_waiters_, delete_tickets_;
 };
 
 }  // namespace dibs::store::sqlite

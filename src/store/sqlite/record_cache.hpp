@@ -30,6 +30,7 @@ class record_cache {
     struct row {
         std::int64_t id = 0;
         std::int64_t waiting = 0;
+        std::int64_t queued = 0;
         std::uint64_t revoked = 0;
         std::uint32_t capacity = 1;
         state_bytes state{};

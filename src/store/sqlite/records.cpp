@@ -17,6 +17,7 @@ namespace {
 constexpr int column_format = 2;
 constexpr int column_waiting = 6;
 constexpr int column_state = 7;
+constexpr int column_queued = 8;
 
 core::store_instant lease_time(std::int64_t micros) {
     return core::store_instant{core::microseconds{micros}};
@@ -108,7 +109,8 @@ int records::find(std::string_view key,
     }
     code = read_row(find_, now, gone, found);
     if (code == SQLITE_OK && found.plain()) {
-        record_cache::row row{found.id, found.waiting, found.kept.revoked, found.kept.capacity, {}};
+        record_cache::row row{
+            found.id, found.waiting, found.queued, found.kept.revoked, found.kept.capacity, {}};
         if (state_at(find_, row.state)) {
             cache_.remember(key, row);
         }
@@ -175,6 +177,7 @@ void records::recall(const record_cache::row& known, core::store_now now, found_
     found.id = known.id;
     found.format = found.was.format = core::record_format;
     found.waiting = known.waiting;
+    found.queued = known.queued;
     found.kept.revoked = found.was.revoked = known.revoked;
     found.kept.capacity = found.was.capacity = known.capacity;
     take_state(known.state, now, found);
@@ -189,7 +192,7 @@ void records::mark_dead(found_record& found, core::store_now now, const gone_que
 
 bool records::perhaps_idle(statement& row, core::fence_number below) {
     state_bytes state;
-    return row.integer(column_waiting) == 0 &&
+    return row.integer(column_waiting) == 0 && row.integer(column_queued) == 0 &&
            static_cast<std::uint64_t>(row.integer(column_format)) <= core::record_format &&
            state_at(row, state) && unpack(state).fence < below;
 }
@@ -201,6 +204,7 @@ int records::read_row(statement& row,
     found.id = row.integer(0);
     found.format = static_cast<std::uint32_t>(row.integer(column_format));
     found.waiting = row.integer(column_waiting);
+    found.queued = row.integer(column_queued);
     if (!found.readable()) {
         return SQLITE_OK;  // a newer release may have given the other columns another meaning
     }
@@ -298,8 +302,13 @@ int records::save(std::string_view key, found_record& changed) {
     if (code != SQLITE_OK) {
         cache_.clear();
     } else if (parts == 0 && changed.was.other_boots.empty()) {
-        cache_.wrote(
-            key, {changed.id, changed.waiting, changed.kept.revoked, changed.kept.capacity, state});
+        cache_.wrote(key,
+                     {changed.id,
+                      changed.waiting,
+                      changed.queued,
+                      changed.kept.revoked,
+                      changed.kept.capacity,
+                      state});
     } else {
         cache_.forget(key);
     }

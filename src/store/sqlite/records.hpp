@@ -30,6 +30,7 @@ struct found_record {
     std::int64_t id = 0;  ///< 0: not in the file
     std::uint32_t format = core::record_format;
     std::int64_t waiting = 0;
+    std::int64_t queued = 0;
     core::record kept;
 
     /// What must be known of the stored state to write back the difference alone.
@@ -70,7 +71,7 @@ class records {
     /// The transaction has ended.
     void settle(bool committed) { cache_.settle(committed); }
 
-    /// Since the record was found, nothing but its waiters changed in the file.
+    /// Since the record was found, nothing but its waiters or its queue changed in the file.
     void waiters_changed(std::string_view key) { cache_.forget(key); }
     /// What was saved last was undone.
     void forget(std::string_view key) { cache_.forget(key); }
@@ -96,8 +97,8 @@ class records {
                            const gone_query& gone,
                            Each each);
 
-    /// Looks at up to `rows` records from `cursor` on and removes those without waiters whose last
-    /// fence is below `below` and for which `forget(record)` is true. Moves the cursor, to 0 after
+    /// Looks at up to `rows` records from `cursor` on and removes those without waiters and
+    /// queue whose last fence is below `below` and for which `forget(record)` is true. Moves the cursor, to 0 after
     /// the last record.
     template <typename Forget>
     [[nodiscard]] int purge(std::int64_t& cursor,

@@ -65,6 +65,10 @@ bool is_empty(const header& found) {
     return found.application == 0 && found.version == 0 && found.objects == 0;
 }
 
+bool is_older(const header& found) {
+    return is_store(found) && found.version < sql::schema_version;
+}
+
 failure judge(const header& found, const std::string& path) {
     if (is_store(found) && found.version > sql::schema_version) {
         return {errc::newer_format,
@@ -97,15 +101,18 @@ int enter_wal(sqlite3* db) {
     return code;
 }
 
-int create(sqlite3* db) {
+/// Makes the tables, or those that a file of an earlier release lacks.
+int complete(sqlite3* db) {
     if (const int code = exec(db, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE");
         code != SQLITE_OK) {
         return code;
     }
     header found;
     int code = read_header(db, found);
-    if (code == SQLITE_OK && is_empty(found)) {
-        code = exec(db, std::string{sql::create});
+    const bool fresh = is_empty(found);
+    if (code == SQLITE_OK && (fresh || is_older(found))) {
+        code = fresh ? exec(db, std::string{sql::create}) : SQLITE_OK;
+        code = code == SQLITE_OK ? exec(db, std::string{sql::add_queues}) : code;
         if (code == SQLITE_OK) {
             code = exec(db,
                         "PRAGMA application_id = " + std::to_string(sql::application_id) +
@@ -149,8 +156,8 @@ failure ensure_schema(sqlite3* db, const std::string& path, bool make) {
     if (const int code = enter_wal(db); code != SQLITE_OK) {
         return translate(db, code, doing);
     }
-    if (is_empty(found)) {
-        if (const int code = create(db); code != SQLITE_OK) {
+    if (is_empty(found) || is_older(found)) {
+        if (const int code = complete(db); code != SQLITE_OK) {
             return translate(db, code, shown_path(path) + ": cannot be made a store");
         }
         if (const int code = read_header(db, found); code != SQLITE_OK) {

@@ -16,7 +16,7 @@ using namespace std::string_view_literals;
 /// for a store.
 inline constexpr std::int32_t application_id = 0x64696273;
 /// Kept in the header of the file; a newer one is refused.
-inline constexpr int schema_version = 1;
+inline constexpr int schema_version = 2;
 
 /// Bits of record.parts: what of a record lies in other tables.
 inline constexpr std::int64_t part_result = 1;
@@ -94,10 +94,32 @@ CREATE TRIGGER waiter_leaves AFTER DELETE ON waiter BEGIN
 END;
 )sql"sv;
 
+/// What version 2 adds to version 1: the queues. Part of a new store, too.
+inline constexpr auto add_queues = R"sql(
+ALTER TABLE record ADD COLUMN queued INTEGER NOT NULL DEFAULT 0;   -- rows of ticket
+CREATE TABLE ticket (
+    number      INTEGER PRIMARY KEY,       -- ascending: the order of arrival
+    record      INTEGER NOT NULL,
+    holder      BLOB    NOT NULL,
+    process     INTEGER NOT NULL,
+    entered     INTEGER NOT NULL,          -- lease, µs
+    until       INTEGER NOT NULL           -- lease, µs
+);
+CREATE INDEX ticket_of_record ON ticket(record);
+CREATE UNIQUE INDEX ticket_of_holder ON ticket(record, holder);
+CREATE INDEX ticket_of_process ON ticket(process);
+CREATE TRIGGER ticket_comes AFTER INSERT ON ticket BEGIN
+    UPDATE record SET queued = queued + 1 WHERE id = new.record;
+END;
+CREATE TRIGGER ticket_leaves AFTER DELETE ON ticket BEGIN
+    UPDATE record SET queued = max(queued - 1, 0) WHERE id = old.record;
+END;
+)sql"sv;
+
 // --- records -------------------------------------------------------------------------------------
 
 /// The columns that records.cpp reads, in this order.
-#define DIBS_RECORD_COLUMNS "id, key, format, revoked, capacity, parts, waiting, state"
+#define DIBS_RECORD_COLUMNS "id, key, format, revoked, capacity, parts, waiting, state, queued"
 
 /// ?1 key
 inline constexpr auto find_record = "SELECT " DIBS_RECORD_COLUMNS " FROM record WHERE key = ?1"sv;
@@ -205,5 +227,42 @@ inline constexpr auto waiters_after =
 inline constexpr auto waiter_before =
     "SELECT number, process FROM waiter WHERE record = ?1 AND number < ?2 "
     "ORDER BY number DESC LIMIT 1"sv;
+
+// --- queues --------------------------------------------------------------------------------------
+
+/// The columns that tickets.cpp reads, in this order.
+#define DIBS_TICKET_COLUMNS "number, holder, process, entered, until"
+
+/// ?1 record, ?2 holder, ?3 process, ?4 entered, ?5 until
+inline constexpr auto insert_ticket =
+    "INSERT INTO ticket (record, holder, process, entered, until) "
+    "VALUES (?1, ?2, ?3, ?4, ?5)"sv;
+/// ?1 number, ?2 until, ?3 process
+inline constexpr auto prolong_ticket =
+    "UPDATE ticket SET until = ?2, process = ?3 WHERE number = ?1"sv;
+/// ?1 number
+inline constexpr auto delete_ticket = "DELETE FROM ticket WHERE number = ?1"sv;
+/// ?1 record, ?2 holder
+inline constexpr auto delete_ticket_of_holder =
+    "DELETE FROM ticket WHERE record = ?1 AND holder = ?2"sv;
+/// ?1 record, ?2 process
+inline constexpr auto delete_tickets_of = "DELETE FROM ticket WHERE record = ?1 AND process = ?2"sv;
+/// ?1 process
+inline constexpr auto delete_tickets_of_process = "DELETE FROM ticket WHERE process = ?1"sv;
+/// ?1 record -> the oldest
+inline constexpr auto first_ticket =
+    "SELECT " DIBS_TICKET_COLUMNS
+    " FROM ticket INDEXED BY ticket_of_record WHERE record = ?1 ORDER BY number LIMIT 1"sv;
+/// ?1 record, ?2 holder
+inline constexpr auto find_ticket =
+    "SELECT " DIBS_TICKET_COLUMNS " FROM ticket WHERE record = ?1 AND holder = ?2"sv;
+/// ?1 record, ?2 number, ?3 lease, ?4 rows at most -> how many come before it
+inline constexpr auto tickets_before =
+    "SELECT count(*) FROM (SELECT 1 FROM ticket INDEXED BY ticket_of_record "
+    "WHERE record = ?1 AND number < ?2 AND until > ?3 LIMIT ?4)"sv;
+/// ?1 record
+inline constexpr auto list_tickets =
+    "SELECT " DIBS_TICKET_COLUMNS
+    " FROM ticket INDEXED BY ticket_of_record WHERE record = ?1 ORDER BY number"sv;
 
 }  // namespace dibs::store::sqlite::sql

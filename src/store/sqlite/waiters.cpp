@@ -12,15 +12,15 @@ namespace {
 /// How many waiters a wake tries before it asks the file for more.
 constexpr std::int64_t candidates_max = 8;
 
-bool room_left(const core::record& kept, core::store_now now) {
+}  // namespace
+
+bool room_left(const core::record& kept, core::store_now now) noexcept {
     std::uint64_t weight = 0;
     for (const auto& one : kept.grants) {
         weight += one.live(now) ? one.weight : 0;
     }
     return weight == 0 || weight < kept.capacity;
 }
-
-}  // namespace
 
 int waiters::prepare(sqlite3* db) noexcept {
     db_ = db;

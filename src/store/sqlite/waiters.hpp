@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who waits for which key, in the order in which they came, and whom to wake.
+// Which processes wait for which key, in the order in which they came, and whom to wake when nobody
+// stands in the queue (tickets.hpp).
 //
 // A release wakes the oldest waiter alone. A waiter that leaves passes that on. Each waiter keeps
 // an eye on one other process: the oldest on the holders, everybody else on the waiter before it,
@@ -40,6 +41,9 @@ struct lookout {
     std::string key;
     std::vector<process_id> processes;
 };
+
+/// Whether somebody may be let in beside those who hold the key.
+[[nodiscard]] bool room_left(const core::record& kept, core::store_now now) noexcept;
 
 class waiters {
   public:

@@ -30,6 +30,9 @@ class invariants {
                    core::store_instant expires);
     void ended(const std::string& key, const core::holder_id& holder);
 
+    /// Another law, which no fault excuses, was broken.
+    void breached(std::string text) { break_law(false, std::move(text)); }
+
     /// From now on the store may have forgotten grants, or its clock was stepped.
     void excuse_overlaps() noexcept { overlaps_excused_ = true; }
     void excuse_fences() noexcept { fences_excused_ = true; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/run/run.hpp"
 
+#include "recipes/mutex_parts.hpp"
 #include "simulation/faults/fault.hpp"
 #include "simulation/history/judge.hpp"
 #include "simulation/run/scene.hpp"
@@ -12,11 +13,16 @@ namespace dibs::simulation {
 
 namespace {
 
+/// A head that died, or cannot be reached, keeps its place for so long.
+core::nanoseconds dead_head(const plan& drawn) {
+    return drawn.workload->queues ? recipes::ticket_time : core::nanoseconds{0};
+}
+
 /// From a wake-up to the next try: those who gave a key back stand aside for some milliseconds. After
 /// a fault the answer to a try may still be waited for, and after a failed one there is a pause.
 core::nanoseconds wake_bound(const plan& drawn) {
     return drawn.faults.empty() ? core::nanoseconds{core::milliseconds{100}}
-                                : drawn.ttl / 6 + core::milliseconds{1700};
+                                : drawn.ttl / 6 + core::milliseconds{1700} + dead_head(drawn);
 }
 
 /// The timer behind a wait is two seconds, half as much more when it is spread.
@@ -25,7 +31,7 @@ constexpr core::nanoseconds poll_bound = core::milliseconds{3500};
 /// A lease that nobody knows of lasts for its ttl after it was granted late; a caller works with
 /// slow messages; then somebody has to look.
 core::nanoseconds progress_bound(const plan& drawn) {
-    return drawn.work_most + 3 * drawn.ttl + 2 * poll_bound;
+    return drawn.work_most + 3 * drawn.ttl + 2 * poll_bound + dead_head(drawn);
 }
 
 void write_plan(scene& on) {

@@ -5,6 +5,7 @@
 
 #include "simulation/stores/replicated_server.hpp"
 #include "store/record/rules.hpp"
+#include "store/record/ticket_line.hpp"
 
 #include <dibs/error.hpp>
 
@@ -25,11 +26,17 @@ constexpr store::capabilities reference_caps{
     .wakes = true,
     .notices_death = false,
     .shared = true,
+    .queues = true,
     .keeps_grants = false,
     .survives_restart = true,
     .fence_source = "counter in the record and wall clock",
     .scope = "all who reach it",
 };
+
+/// A network store does not know who is dead.
+bool nobody_is_gone(std::uint64_t /*process*/) {
+    return false;
+}
 
 using record_map = std::map<std::string, core::record>;
 
@@ -99,6 +106,9 @@ class reference final : public replicated_server<record_map>, public store::part
                 break;
             }
             shown.records.push_back(store::describe(at->first, at->second, context));
+            if (const auto line = queues_.find(at->first); line != queues_.end()) {
+                line->second.describe(shown.records.back(), context, nobody_is_gone);
+            }
         }
         return shown;
     }
@@ -122,16 +132,36 @@ class reference final : public replicated_server<record_map>, public store::part
         const auto at = data_.find(key);
         core::record fresh;
         auto& kept = at == data_.end() ? fresh : at->second;
-        auto taken = store::apply(what, kept, context);
-        taken.reply.waiters = others_wait(key, context.self);
+        auto& line = queues_[key];
+        const auto sight = line.look(store::ticket_holder(what), context.now, nobody_is_gone);
+        auto taken = store::apply(what, kept, context, sight);
+        line.carry_out(taken, what, last_ticket_, context);
+        taken.reply.waiters = others_wait(key, context.self) || !line.empty();
         log_.carried_out(what, taken.reply, {context.self, sent});
         if (taken.changed && at == data_.end()) {
             data_.emplace(key, std::move(fresh));
         }
         if (taken.freed) {
-            wake(key);
+            wake_next(key, context.now);
         }
         return std::move(taken.reply);
+    }
+
+    /// The head of the queue alone; where there is none, everybody.
+    void wake_next(const std::string& key, core::store_now now) {
+        const auto* head = queues_[key].head(now, nobody_is_gone);
+        for (const auto& [from, tell] : watchers_of(key)) {
+            if (head == nullptr || head->process == from) {
+                log_.woken(key, from, now.lease);
+                tell();
+            }
+        }
+    }
+
+    /// Queues are in memory alone: whoever waits enters anew.
+    void restarted() override {
+        queues_.clear();
+        log_.queues_lost();
     }
 
     [[nodiscard]] record_map records_of(const record_map& copy) const override { return copy; }
@@ -149,11 +179,16 @@ class reference final : public replicated_server<record_map>, public store::part
             return;
         }
         purged_up_to_ = next->first;
-        if (store::purgeable(next->second, now)) {
+        const auto line = queues_.find(next->first);
+        const bool queued =
+            line != queues_.end() && line->second.head(now, nobody_is_gone) != nullptr;
+        if (store::purgeable(next->second, now) && !queued) {
             data_.erase(next);
         }
     }
 
+    std::map<std::string, store::ticket_line> queues_;
+    std::uint64_t last_ticket_ = 0;
     const bool purges_;
     std::string purged_up_to_;
 };

@@ -30,6 +30,7 @@ constexpr store::capabilities sqlite_caps{
     .wakes = true,
     .notices_death = true,
     .shared = true,
+    .queues = true,
     .keeps_grants = true,
     .survives_restart = true,
     .fence_source = "counter in the row and wall clock",
@@ -77,6 +78,7 @@ class sqlite_model final : public store_model {
     [[nodiscard]] bool is_gone(const sqlite::process_id& id) const { return !there_.contains(id); }
     /// False: nobody of that id is there.
     bool wake(const sqlite::process_id& id, const std::string& key);
+    void note_woken(const std::string& key, const sqlite::process_id& id);
     void enter(const sqlite::process_id& id, host_store& here) { there_[id] = &here; }
     void leave(const sqlite::process_id& id);
 
@@ -367,6 +369,7 @@ class host_store final : public store::store, private sqlite::surroundings {
     void wake_first(sqlite::wake_order& order) {
         sqlite::unreachable unreached;
         for (const auto& candidate : order.candidates) {
+            model_.note_woken(order.key, candidate.id);
             if (candidate.id == id_) {
                 hear(order.key);
                 unreached.nobody_woken = false;
@@ -470,6 +473,12 @@ bool sqlite_model::wake(const sqlite::process_id& id, const std::string& key) {
         }
     });
     return true;
+}
+
+void sqlite_model::note_woken(const std::string& key, const sqlite::process_id& id) {
+    if (const auto at = there_.find(id); at != there_.end()) {
+        log.woken(key, at->second->of_process().number(), clock().lease);
+    }
 }
 
 void sqlite_model::died(const process& gone) {

@@ -56,6 +56,9 @@ struct describe_refusal {
 }  // namespace
 
 void step_log::carried_out(const core::verb& what, const core::answer& given, origin from) {
+    if (given.took == core::effect::yes) {
+        order_.carried_out(what, given, from.process);
+    }
     if (given.took != core::effect::yes || is_ghost(what, given)) {
         return;
     }
@@ -139,6 +142,7 @@ void step_log::ended(const core::holder_id& holder, core::store_instant now, std
 }
 
 void step_log::process_ended(std::uint64_t process, core::store_instant now) {
+    order_.process_ended(process);
     std::vector<core::holder_id> theirs;
     for (const auto& [holder, is] : open_) {
         if (is.process == process && is.attached && now < is.expires) {
@@ -151,6 +155,7 @@ void step_log::process_ended(std::uint64_t process, core::store_instant now) {
 }
 
 void step_log::all_ended(core::store_instant now) {
+    order_.forget();
     // Those that have expired, too: by a clock that begins anew they would live again.
     while (!open_.empty()) {
         ended(core::holder_id{open_.begin()->first}, now, "died");
@@ -179,6 +184,7 @@ bool step_log::is_ghost(const core::verb& what, const core::answer& given) const
 void step_log::replaced(const std::map<std::string, core::record>& before,
                         const std::map<std::string, core::record>& after,
                         core::store_now now) {
+    order_.forget();
     const core::record nothing;
     for (const auto& [key, kept] : before) {
         const auto at = after.find(key);
@@ -219,6 +225,10 @@ void step_log::compare(const std::string& key,
                 .text("why", "copy");
         }
     }
+}
+
+void step_log::woken(const std::string& key, std::uint64_t process, core::store_instant now) {
+    order_.woken(key, process, now);
 }
 
 void step_log::clock(core::store_instant now) {

@@ -6,6 +6,7 @@
 #include "core/record.hpp"
 #include "core/verbs.hpp"
 #include "simulation/history/invariants.hpp"
+#include "simulation/history/queue_order.hpp"
 #include "simulation/history/recorder.hpp"
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace dibs::simulation {
 
 class step_log {
   public:
-    step_log(recorder& history, invariants& laws) : history_(history), laws_(laws) {}
+    step_log(recorder& history, invariants& laws) : history_(history), laws_(laws), order_(laws) {}
 
     /// Where a verb came from.
     struct origin {
@@ -37,6 +38,11 @@ class step_log {
     void replaced(const std::map<std::string, core::record>& before,
                   const std::map<std::string, core::record>& after,
                   core::store_now now);
+
+    /// A process was woken on purpose: a key may be free.
+    void woken(const std::string& key, std::uint64_t process, core::store_instant now);
+
+    void queues_lost() { order_.forget(); }
 
     void clock(core::store_instant now);
 
@@ -60,6 +66,7 @@ class step_log {
 
     recorder& history_;
     invariants& laws_;
+    queue_order order_;
     std::map<core::holder_id, open_grant> open_;
     std::set<core::holder_id> over_;  ///< whose grants have ended
     /// Of those, whose grants an older copy brought back, with the first fence.

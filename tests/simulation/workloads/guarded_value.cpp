@@ -21,8 +21,8 @@ enum class shape : std::uint8_t { reg, counter, set };
 
 class guarded_value final : public workload {
   public:
-    guarded_value(scene& on, shape kind, bool fenced, bool patient = false)
-        : scene_(on), kind_(kind), fenced_(fenced), patient_(patient) {
+    guarded_value(scene& on, shape kind, bool fenced, bool patient = false, bool queues = false)
+        : scene_(on), kind_(kind), fenced_(fenced), patient_(patient), queues_(queues) {
         for (unsigned at = 0; at < on.drawn.keys; ++at) {
             auto& one = places_.emplace_back();
             one.key = "k" + std::to_string(at);
@@ -121,6 +121,13 @@ class guarded_value final : public workload {
                 break;
             default:
                 asked.wait = std::chrono::minutes{5};
+        }
+        if (queues_) {
+            // Some race and some are short of time: they must neither overtake nor hold up the rest.
+            asked.order = chance.chance(100) ? order::race : order::queue;
+            if (chance.chance(100)) {
+                asked.wait = core::milliseconds{chance.between(0, 2 * asked.ttl.count())};
+            }
         }
         asked.timeout = core::milliseconds{chance.between(50, 5000)};
         asked.renew = !chance.chance(100);
@@ -340,6 +347,7 @@ class guarded_value final : public workload {
     const shape kind_;
     const bool fenced_;
     const bool patient_;
+    const bool queues_;
     std::vector<place> places_;
     std::uint64_t values_ = 0;
     std::uint64_t lost_ = 0;
@@ -358,6 +366,9 @@ std::unique_ptr<workload> make_set(scene& on) {
 }
 std::unique_ptr<workload> make_waiting(scene& on) {
     return std::make_unique<guarded_value>(on, shape::counter, true, true);
+}
+std::unique_ptr<workload> make_queue(scene& on) {
+    return std::make_unique<guarded_value>(on, shape::counter, true, true, true);
 }
 std::unique_ptr<workload> make_unfenced(scene& on) {
     return std::make_unique<guarded_value>(on, shape::counter, false);

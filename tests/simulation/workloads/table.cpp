@@ -7,6 +7,7 @@ namespace dibs::simulation {
 
 std::unique_ptr<workload> make_counter(scene& on);
 std::unique_ptr<workload> make_once(scene& on);
+std::unique_ptr<workload> make_queue(scene& on);
 std::unique_ptr<workload> make_register(scene& on);
 std::unique_ptr<workload> make_set(scene& on);
 std::unique_ptr<workload> make_unfenced(scene& on);
@@ -24,6 +25,10 @@ const std::vector<workload_kind>& workload_kinds() {
         {.name = "waiting",
          .about = "everybody waits in line for as long as it takes",
          .make = &make_waiting},
+        {.name = "queue",
+         .about = "everybody waits in the order of arrival",
+         .make = &make_queue,
+         .queues = true},
         {.name = "unfenced",
          .about = "a counter behind the lock alone; loses updates",
          .make = &make_unfenced,

@@ -38,6 +38,9 @@ struct workload_kind {
     /// What it proves rests on results that the store has acknowledged: faults that lose them do not
     /// go with it.
     bool counts_on_results = false;
+    /// Callers wait in the store's queue: one that is dead or cut off holds up the others until its
+    /// ticket's time is over.
+    bool queues = false;
 };
 
 [[nodiscard]] const std::vector<workload_kind>& workload_kinds();
