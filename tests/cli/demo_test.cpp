@@ -58,8 +58,11 @@ bool is_empty(const folder& scratch) {
 }
 
 TEST(Demo, LeavesNothingBehindWhenItsReaderDoes) {
-    for (const char* name :
-         {"duplicate-jobs", "watchdog --fast", "blind-release --fast", "fencing --fast"}) {
+    for (const char* name : {"duplicate-jobs",
+                             "watchdog --fast",
+                             "blind-release --fast",
+                             "no-expiry --fast",
+                             "fencing --fast"}) {
         const folder scratch;
         const auto found =
             process(demo_in(scratch,
@@ -71,7 +74,8 @@ TEST(Demo, LeavesNothingBehindWhenItsReaderDoes) {
 }
 
 TEST(Demo, LeavesNeitherFileNorProcessBehindWhenItIsInterrupted) {
-    for (const char* name : {"duplicate-jobs", "watchdog", "blind-release", "fencing"}) {
+    for (const char* name :
+         {"duplicate-jobs", "watchdog", "blind-release", "no-expiry", "fencing"}) {
         for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
             const folder scratch;
             process running(demo_in(scratch, std::string("exec \"$DIBS\" demo ") + name));
@@ -116,6 +120,14 @@ TEST(Demo, FencingShowsThatTheGuardedRowRefusesTheLateWrite) {
     EXPECT_EQ(times(found.out, "REFUSED"), 1U) << found.out;
     EXPECT_EQ(times(found.out, "guarded row: written last by B"), 1U) << found.out;
     EXPECT_FALSE(exists(here.file("locks.db")));
+}
+
+TEST(Demo, NoExpiryShowsThatAKilledHolderKeepsAHandMadeLock) {
+    const folder here;
+    const auto found = run_dibs(here, {"demo", "no-expiry", "--fast"});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    EXPECT_EQ(times(found.out, "nobody is there, and the lock is held"), 2U) << found.out;
+    EXPECT_EQ(times(found.out, R"(B  has the key, \d+ ms later)"), 1U) << found.out;
 }
 
 }  // namespace

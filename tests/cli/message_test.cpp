@@ -125,7 +125,8 @@ TEST(Messages, OfContradictionsNameBoth) {
              {{"hold", "k", "--lift", "--for", "1h"}, "--lift", "--for"},
              {{"hold", "k", "--lift", "--reason", "x"}, "--lift", "--reason"},
              {{"release", "x", "--handle-file", "f"}, "operand", "--handle-file"},
-             {{"demo", "fencing", "--store", "memory:"}, "--store", "duplicate-jobs"},
+             {{"demo", "failover", "--store", "sqlite:x"}, "--store", "failover"},
+             {{"demo", "fencing", "--store", "memory:"}, "--store", "memory:"},
              {{"demo", "duplicate-jobs", "--fast"}, "--fast", "duplicate-jobs"}}) {
         const auto found = run_dibs(here, given);
         EXPECT_EQ(found.status, 64) << shown(given) << found.err;

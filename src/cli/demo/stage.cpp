@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/demo_stage.hpp"
+#include "cli/demo/stage.hpp"
 
 #include "cli/supervisor/signals.hpp"
 

@@ -4,8 +4,7 @@
 // are real, the times are theirs, and the e-mails are counted in the file that they wrote.
 #include "cli/child_environment.hpp"
 #include "cli/commands.hpp"
-#include "cli/demo_leases.hpp"
-#include "cli/demo_stage.hpp"
+#include "cli/demo/demos.hpp"
 #include "cli/failure.hpp"
 #include "cli/option_table.hpp"
 #include "cli/speech.hpp"
@@ -40,66 +39,17 @@ constexpr int containers = 3;
 constexpr auto length_of_work = std::chrono::milliseconds{120};
 constexpr std::string_view job_key = "demo:nightly-report";
 
-constexpr std::array demo_options{
-    option{"store",
-           0,
-           "URL",
-           "the store of duplicate-jobs (default: a fresh SQLite\nfile, removed afterwards)"},
-    option{"fast", 0, "", "with shorter times; not for duplicate-jobs"},
-    option{"help", 'h', "", "this text"},
-};
-constexpr std::array<std::string_view, 4> demo_names{"duplicate-jobs",
-                                                     "watchdog",
-                                                     "blind-release",
-                                                     "fencing"};
-const command_syntax syntax{
-    .name = "demo",
-    .usage =
-        "dibs demo (duplicate-jobs [--store URL] | watchdog | blind-release | fencing) [--fast]",
-    .summary =
-        "Shows with real processes what goes wrong without a lease, and what a lease cannot do.\n"
-        "\n"
-        "  duplicate-jobs   the same nightly job in three processes, without a lock and with one\n"
-        "  watchdog         work of 12 s under a ttl of 5 s, without renewal and with it\n"
-        "  blind-release    a late holder deletes the lock of the next one; and what dibs does\n"
-        "  fencing          a holder is stopped for longer than its lease, and writes too late",
-    .options = demo_options,
-    .operands_max = 1,
-    .choices = demo_names,
-    .notes = "exit status: 0 when everything came about as told, else 1.",
-    .examples = "  dibs demo duplicate-jobs\n  dibs demo fencing",
-};
-
 constexpr std::array worker_options{
     option{"name", 0, "NAME", "of the container"},
     option{"outbox", 0, "FILE", "where the e-mails go"},
-    option{"store", 0, "URL", "take the lock there; without it, take none"},
+    option{"locked", 0, "", "take the lock, in the store that DIBS_STORE names"},
 };
 const command_syntax worker_syntax{
     .name = "demo-worker",
-    .usage = "dibs demo-worker --name NAME --outbox FILE [--store URL]",
+    .usage = "dibs demo-worker --name NAME --outbox FILE [--locked]",
     .summary = "One process of a demo.",
     .options = worker_options,
 };
-
-/// `03:00:00.123`, local time.
-std::string time_of_day() {
-    const auto now = std::chrono::system_clock::now();
-    const auto stamp = std::chrono::system_clock::to_time_t(now);
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()) %
-                    std::chrono::seconds{1};
-    std::tm parts{};
-    ::localtime_r(&stamp, &parts);
-    std::array<char, 16> text{};
-    std::snprintf(text.data(),
-                  text.size(),
-                  "%02d:%02d:%02d.%03d",
-                  parts.tm_hour,
-                  parts.tm_min,
-                  parts.tm_sec,
-                  static_cast<int>(ms.count()));
-    return text.data();
-}
 
 std::string zone() {
     const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -117,10 +67,7 @@ class worker {
     worker(std::string name, std::string outbox)
         : name_(std::move(name)), outbox_(std::move(outbox)) {}
 
-    void tell(const std::string& text) const {
-        const auto line = time_of_day() + "  " + name_ + "  " + text + "\n";
-        deliver(line);
-    }
+    void tell(const std::string& text) const { cli::tell(name_, text); }
 
     /// Tells the parent that everything is ready, and waits until it lets all start at once.
     static void wait_for_start() {
@@ -241,7 +188,9 @@ int play(const std::string& outbox, const std::string* store) {
                                          "--name=container-" + std::to_string(number),
                                          "--outbox=" + outbox};
         if (store != nullptr) {
-            command.push_back("--store=" + *store);
+            // Not on the command line, which everybody may read: it may hold a password.
+            ::setenv("DIBS_STORE", store->c_str(), 1);
+            command.push_back("--locked");
         }
         all.push_back(start_container(command, gate[0]));
     }
@@ -265,7 +214,7 @@ int play(const std::string& outbox, const std::string* store) {
     }
     std::stable_sort(lines.begin(), lines.end());
     for (const auto& shown : lines) {
-        deliver("  " + shown);
+        deliver(shown);
     }
     if (failed) {
         throw failure(exit_status::unavailable, "a container could not do its part");
@@ -279,48 +228,19 @@ int play(const std::string& outbox, const std::string* store) {
     return mails;
 }
 
-int duplicate_jobs(const std::string* chosen_store, const std::string& folder) {
+}  // namespace
+
+int demo_duplicate_jobs(const demo_scene& scene) {
     const std::string store =
-        chosen_store != nullptr ? *chosen_store : "sqlite:" + folder + "/locks.db";
+        scene.store.empty() ? "sqlite:" + scene.folder + "/locks.db" : scene.store;
     deliver("Three processes, as if in three containers, and the same nightly job (" +
             std::to_string(length_of_work.count()) +
             " ms of work, then an e-mail to the customers). Times are those of this host (" +
             zone() + ").\n\nwithout a lock:\n");
-    (void)play(folder + "/outbox-without", nullptr);
+    (void)play(scene.folder + "/outbox-without", nullptr);
     deliver("\nwith dibs:\n");
-    const int mails = play(folder + "/outbox-with", &store);
-    return mails == 1 ? exit_status::ok : exit_status::trouble;
-}
-
-}  // namespace
-
-const command_syntax& demo_syntax() {
-    return syntax;
-}
-
-int demo_command(const global_options& global, words given) {
-    const auto found = parse_arguments(syntax, given);
-    if (found.has("help")) {
-        deliver(help_text(syntax));
-        return exit_status::ok;
-    }
-    const auto name = found.operands.empty() ? std::string{} : found.operands.front();
-    if (const auto demo = lease_demo(name)) {
-        if (found.has("store")) {
-            throw usage_error("--store goes with duplicate-jobs alone");
-        }
-        const bool fast = found.has("fast");
-        return on_stage([&](const std::string& folder) { return demo(fast, folder); });
-    }
-    if (name != "duplicate-jobs") {
-        throw usage_error(
-            "which demo? there are: duplicate-jobs, watchdog, blind-release, fencing");
-    }
-    if (found.has("fast")) {
-        throw usage_error("--fast does not go with duplicate-jobs");
-    }
-    const auto* store = found.value("store") != nullptr ? found.value("store") : global.store;
-    return on_stage([&](const std::string& folder) { return duplicate_jobs(store, folder); });
+    return play(scene.folder + "/outbox-with", &store) == 1 ? exit_status::ok
+                                                            : exit_status::trouble;
 }
 
 int demo_worker_command(words given) {
@@ -329,8 +249,9 @@ int demo_worker_command(words given) {
         throw usage_error("demo-worker is started by dibs demo");
     }
     const worker self(*found.value("name"), *found.value("outbox"));
-    if (const auto* store = found.value("store")) {
-        work_with_lock(self, *store);
+    if (found.has("locked")) {
+        const char* store = std::getenv("DIBS_STORE");
+        work_with_lock(self, store == nullptr ? "" : store);
     } else {
         self.wait_for_start();
         self.tell("starts the nightly job");

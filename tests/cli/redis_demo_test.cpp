@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The demos on a real Redis server.
+#include "support/redis_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace dibs::testing {
+
+namespace {
+
+struct played {
+    int status = -1;
+    std::string told;
+};
+
+played play(const std::string& words) {
+    const auto line = std::string{DIBS_COMMAND} + " demo " + words + " 2>&1";
+    played found;
+    auto* output = ::popen(line.c_str(), "r");
+    std::array<char, 4096> some{};
+    while (std::fgets(some.data(), some.size(), output) != nullptr) {
+        found.told += some.data();
+    }
+    found.status = ::pclose(output);
+    return found;
+}
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST(RedisDemo, ComeAboutAsTold) {
+    const redis_server server;
+    for (const auto& [name, proof] : {std::pair<std::string, std::string>{"duplicate-jobs", "e-mails sent: 1"},
+                                      {"watchdog --fast", "at work at the same time: 2"},
+                                      {"blind-release --fast", "1 key deleted, B's"},
+                                      {"no-expiry --fast", "nobody is there, and the lock is held"},
+                                      {"fencing --fast", "REFUSED"}}) {
+        const auto found = play(name + " --store " + server.url());
+        EXPECT_EQ(found.status, 0) << name << "\n" << found.told;
+        EXPECT_TRUE(has(found.told, proof)) << name << "\n" << found.told;
+    }
+    EXPECT_EQ(server.ask({"EVAL",
+                          "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do "
+                          "if redis.call('PTTL', k) < 0 then n = n + 1 end end return n",
+                          "0"}),
+              "0")
+        << "keys that never expire";
+}
+
+TEST(RedisDemo, FailoverGivesTheLockTwiceAndTheRowRefusesTheFirst) {
+    const auto found = play("failover");
+    EXPECT_EQ(found.status, 0) << found.told;
+    EXPECT_TRUE(has(found.told, "still believes to have it: yes")) << found.told;
+    EXPECT_TRUE(has(found.told, "guarded row REFUSED")) << found.told;
+}
+
+}  // namespace dibs::testing
