@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -66,6 +67,15 @@ inline seconds cpu_used() {
         return static_cast<double>(length.tv_sec) + static_cast<double>(length.tv_usec) / 1e6;
     };
     return seconds{in_seconds(used.ru_utime) + in_seconds(used.ru_stime)};
+}
+
+/// Bytes that this process has in memory.
+inline std::int64_t memory_used() {
+    std::ifstream sizes{"/proc/self/statm"};
+    std::int64_t all = 0;
+    std::int64_t resident = 0;
+    sizes >> all >> resident;
+    return resident * ::sysconf(_SC_PAGESIZE);
 }
 
 inline std::int64_t monotonic_ns() {

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -91,6 +92,22 @@ class raw_redis {
             heard += receive();
         }
         return heard.substr(head + 2, size);
+    }
+
+    /// The last text of an array of texts; empty for a null.
+    std::string last_text(const std::string& bytes) {
+        send(bytes);
+        std::string heard{receive()};
+        if (heard.starts_with("*-1") || heard.starts_with("_")) {
+            return {};
+        }
+        // *2 CRLF $n CRLF name CRLF $m CRLF value CRLF: five lines.
+        while (std::count(heard.begin(), heard.end(), '\n') < 5) {
+            heard += receive();
+        }
+        const auto end = heard.rfind("\r\n");
+        const auto begin = heard.rfind('\n', end - 1) + 1;
+        return heard.substr(begin, end - begin);
     }
 
     /// How often clients have sent commands, those within scripts left out.

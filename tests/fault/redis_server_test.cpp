@@ -147,6 +147,26 @@ TEST_F(RedisFault, AConnectionThatIsCutIsMadeAgain) {
     peer.opened->unwatch(id);
 }
 
+TEST_F(RedisFault, ACallerThatOnlyWaitsLendsNoThread) {
+    open();
+    bool ready = false;
+    peer.opened->begin_assist();
+    const auto id = peer.opened->watch(
+        "k", [&](std::error_code) { ready = true; }, [] {});
+    // Whether the other thread takes part or not, what is asked for comes.
+    ASSERT_TRUE(peer.world.run_until([&] {
+        while (!ready && peer.opened->assist()) {
+        }
+        return ready;
+    }));
+    peer.opened->end_assist();
+    peer.opened->begin_assist();  // what was lent is limited in time
+    EXPECT_FALSE(peer.opened->assist()) << "it would sleep, and nobody could call it back";
+    peer.opened->end_assist();
+    EXPECT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    peer.opened->unwatch(id);
+}
+
 TEST_F(RedisFault, AFrozenServerIsDoubtAndThenTold) {
     open();
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1), 60s)).what, verdict::granted);

@@ -138,7 +138,7 @@ void engine::submit(urgency how, std::unique_ptr<request> what) {
     spoils got;
     take_inbox(std::exchange(inbox_, {}));
     send(env_.time.now(), got);
-    idle_ = idle();
+    note_state();
     if (!leading_ || next_event() < sleeps_until_ || !data_.all_sent() || !data_.ready() ||
         !ear_.all_sent()) {
         call_leader(std::move(held));
@@ -170,7 +170,7 @@ void engine::run_now(std::unique_lock<std::mutex>& held, core::nanoseconds longe
     turn(longest, got);
     held.lock();
     leading_ = false;
-    idle_ = idle();
+    note_state();
     const bool others_care = stopping_ || something_to_do();
     held.unlock();
     if (others_care) {
@@ -200,7 +200,9 @@ void engine::begin_assist() noexcept {
 
 bool engine::assist() noexcept {
     std::unique_lock held{lock_};
-    if (leading_ || stopping_ || !something_to_do()) {
+    // Who only waits for others to give a key back leaves that to our own thread: it must come back
+    // when the key is handed to it in this process, which nothing here would tell.
+    if (leading_ || stopping_ || (inbox_.empty() && !asked_)) {
         return false;
     }
     const auto left = assisted_since + assist_max - env_.time.now();
@@ -260,6 +262,13 @@ bool engine::idle() const noexcept {
     const bool nothing_asked =
         flights_.empty() && queues_[0].empty() && queues_[1].empty() && queues_[2].empty();
     return nothing_asked && listeners_.empty() && confirmations_.empty();
+}
+
+void engine::note_state() noexcept {
+    idle_ = idle();
+    const bool hears = listeners_.empty() || (ear_.ready() && confirmations_.empty());
+    asked_ = !hears || !flights_.empty() ||
+             !(queues_[0].empty() && queues_[1].empty() && queues_[2].empty());
 }
 
 /// Whether the server knows what this process waits for and what no longer.

@@ -127,6 +127,7 @@ class engine : public std::enable_shared_from_this<engine> {
     [[nodiscard]] core::instant next_event() const noexcept;
     [[nodiscard]] bool idle() const noexcept;
     [[nodiscard]] bool ear_settled() const noexcept;
+    void note_state() noexcept;
     [[nodiscard]] std::size_t in_flight(urgency how) const noexcept;
     void after_failure(patience& of, core::instant now);
     [[nodiscard]] trouble cut(const link& broken) const;
@@ -145,6 +146,7 @@ class engine : public std::enable_shared_from_this<engine> {
     bool polling_ = false;          ///< the leader waits, and touches nothing
     core::instant sleeps_until_{};  ///< it waits no longer than that
     bool idle_ = true;
+    bool asked_ = false;  ///< an answer is to come, soon
     bool stopping_ = false;
 
     link data_;
