@@ -29,10 +29,11 @@ class keeper {
         leases_.resize(static_cast<std::size_t>(number));
         for (int at = 0; at < number; ++at) {
             room_.acquire();
-            dibs::start_acquire(client,
-                                "lease-" + std::to_string(at),
-                                {.ttl = std::chrono::seconds{30}, .timeout = std::chrono::seconds{30}},
-                                std::make_unique<handler>(*this, static_cast<std::size_t>(at)));
+            dibs::start_acquire(
+                client,
+                "lease-" + std::to_string(at),
+                {.ttl = std::chrono::seconds{30}, .timeout = std::chrono::seconds{30}},
+                std::make_unique<handler>(*this, static_cast<std::size_t>(at)));
         }
         for (int at = 0; at < under_way_max; ++at) {
             room_.acquire();

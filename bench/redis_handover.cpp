@@ -89,7 +89,8 @@ std::vector<double> pass_token(std::uint16_t port,
     const auto wait = raw_redis::command({"BLPOP", mine, "1"});
     std::vector<double> took;
     const auto push = [&] {
-        server.expect(raw_redis::command({"RPUSH", theirs, std::to_string(monotonic_ns())}), ":1\r\n");
+        server.expect(raw_redis::command({"RPUSH", theirs, std::to_string(monotonic_ns())}),
+                      ":1\r\n");
     };
     if (process == 0) {
         push();
@@ -170,8 +171,8 @@ void between_processes(std::uint16_t port, seconds length, std::chrono::millisec
     const auto url = "redis://127.0.0.1:" + std::to_string(port);
     const auto so_long = static_cast<std::int64_t>(length.count() * 1e9);
     auto until = monotonic_ns() + so_long;
-    const auto bare =
-        in_two_processes<double>([&](int process) { return pass_token(port, process, until, work); });
+    const auto bare = in_two_processes<double>(
+        [&](int process) { return pass_token(port, process, until, work); });
     raw_redis server(port);
     const auto before = server.commands();
     until = monotonic_ns() + so_long;
@@ -193,19 +194,20 @@ void between_processes(std::uint16_t port, seconds length, std::chrono::millisec
     if (crossed.empty() || bare.empty()) {
         throw std::runtime_error("the key never crossed");
     }
-    std::printf("2 processes, %lld ms of work   RPUSH to BLPOP %6.1f us (p99 %6.1f)   release to "
-                "grant %6.1f us (p99 %7.1f)   %5.2f x   %zu grants, %zu crossed, %.2f commands/grant, "
-                "%.2f commands/crossing\n",
-                static_cast<long long>(work.count()),
-                dibs::bench::median(bare),
-                dibs::bench::quantile(bare, 0.99),
-                dibs::bench::median(crossed),
-                dibs::bench::quantile(crossed, 0.99),
-                dibs::bench::median(crossed) / dibs::bench::median(bare),
-                grants.size(),
-                crossed.size(),
-                static_cast<double>(commands) / static_cast<double>(grants.size()),
-                static_cast<double>(commands) / static_cast<double>(crossed.size()));
+    std::printf(
+        "2 processes, %lld ms of work   RPUSH to BLPOP %6.1f us (p99 %6.1f)   release to "
+        "grant %6.1f us (p99 %7.1f)   %5.2f x   %zu grants, %zu crossed, %.2f commands/grant, "
+        "%.2f commands/crossing\n",
+        static_cast<long long>(work.count()),
+        dibs::bench::median(bare),
+        dibs::bench::quantile(bare, 0.99),
+        dibs::bench::median(crossed),
+        dibs::bench::quantile(crossed, 0.99),
+        dibs::bench::median(crossed) / dibs::bench::median(bare),
+        grants.size(),
+        crossed.size(),
+        static_cast<double>(commands) / static_cast<double>(grants.size()),
+        static_cast<double>(commands) / static_cast<double>(crossed.size()));
 }
 
 // --- one process ---------------------------------------------------------------------------------
@@ -345,9 +347,10 @@ int main(int count, char** words) {
     std::printf("64 coroutines, one key   %9.0f hand-overs/s\n", hot_coroutines(client, length));
     const auto bare = bare_threads(length);
     const auto own = hot_threads(client, length);
-    std::printf("64 threads, one key      %9.0f hand-overs/s   mutex and condition variables "
-                "%9.0f   %4.2f x\n",
-                own,
-                bare,
-                own / bare);
+    std::printf(
+        "64 threads, one key      %9.0f hand-overs/s   mutex and condition variables "
+        "%9.0f   %4.2f x\n",
+        own,
+        bare,
+        own / bare);
 }

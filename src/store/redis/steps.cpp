@@ -104,7 +104,9 @@ void begin(words& said, const core::holder_id& holder, std::int64_t not_after = 
 
 void spell(words& said, const core::acquire& asked) {
     begin(said, asked.holder, end_of(asked));
-    if (asked.floor == 0 && asked.part == core::share{} && !asked.mark && asked.seen == 0) {
+    const bool plain = asked.floor == 0 && asked.part == core::share{} && !asked.mark &&
+                       asked.seen == 0 && asked.queue == microseconds{0};
+    if (plain) {
         said.put(asked.attached == core::attachment::attached ? "A" : "D")
             .ttl(asked.ttl)
             .rest_ttl(asked.ttl)
