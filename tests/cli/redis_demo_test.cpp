@@ -37,11 +37,12 @@ bool has(const std::string& text, const std::string& part) {
 
 TEST(RedisDemo, ComeAboutAsTold) {
     const redis_server server;
-    for (const auto& [name, proof] : {std::pair<std::string, std::string>{"duplicate-jobs", "e-mails sent: 1"},
-                                      {"watchdog --fast", "at work at the same time: 2"},
-                                      {"blind-release --fast", "1 key deleted, B's"},
-                                      {"no-expiry --fast", "nobody is there, and the lock is held"},
-                                      {"fencing --fast", "REFUSED"}}) {
+    for (const auto& [name, proof] :
+         {std::pair<std::string, std::string>{"duplicate-jobs", "e-mails sent: 1"},
+          {"watchdog --fast", "at work at the same time: 2"},
+          {"blind-release --fast", "1 key deleted, B's"},
+          {"no-expiry --fast", "nobody is there, and the lock is held"},
+          {"fencing --fast", "REFUSED"}}) {
         const auto found = play(name + " --store " + server.url());
         EXPECT_EQ(found.status, 0) << name << "\n" << found.told;
         EXPECT_TRUE(has(found.told, proof)) << name << "\n" << found.told;

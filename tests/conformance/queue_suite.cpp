@@ -291,7 +291,7 @@ TEST_P(Conformance, AListingShowsTheQueue) {
     EXPECT_FALSE(shown.queue[0].self);
     EXPECT_EQ(shown.queue[1].who.host, "host-a");
     EXPECT_TRUE(shown.queue[1].self);
-    pass(4s);  // the first one's time is over
+    pass(4s + 2ms);  // the first one's time is over
     const auto later = look(b(), "k");
     ASSERT_EQ(later.queued, 1U);
     EXPECT_EQ(later.queue.at(0).who.host, "host-a");

@@ -381,6 +381,43 @@ const std::string compare_and_delete =
 
 }  // namespace
 
+TEST_F(RedisFault, AQueueStandsBehindAPlainLock) {
+    open();
+    ASSERT_EQ(server.ask({"SET", "k", "their-value", "NX", "PX", "60000"}), "OK");
+    const auto waits = peer.ask(queued_acquire_of("k", holder_of(1), 20s));
+    EXPECT_EQ(waits.what, verdict::held);
+    EXPECT_EQ(waits.holders.size(), 1U);
+    EXPECT_EQ(waits.position, 1U);
+    EXPECT_GT(waits.retry_after, 30s) << "nobody tells of its end, so its expiry is looked at";
+    EXPECT_EQ(server.ask({"GET", "k"}), "their-value") << "nothing of ours touched it";
+    ASSERT_EQ(server.ask({"DEL", "k"}), "1");
+    const auto races = peer.ask(acquire_of("k", holder_of(2)));
+    EXPECT_EQ(races.what, verdict::held);
+    EXPECT_TRUE(races.holders.empty());
+    EXPECT_EQ(peer.ask(queued_acquire_of("k", holder_of(1), 20s)).what, verdict::granted);
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
+    EXPECT_EQ(server.ask({"KEYS", "{k}:~dibs?*"}), "[]") << "nothing is left of the queue";
+}
+
+TEST_F(RedisFault, AFullServerTakesNobodyIntoTheQueueAndLetsEverybodyOut) {
+    open();
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    ASSERT_EQ(peer.ask(queued_acquire_of("k", holder_of(2), 20s)).position, 1U);
+    ASSERT_EQ(peer.ask(queued_acquire_of("k", holder_of(3), 20s)).position, 2U);
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "maxmemory", "1"}), "OK");
+    const auto refused = peer.ask(queued_acquire_of("k", holder_of(4), 20s));
+    EXPECT_EQ(refused.took, effect::no) << refused.detail;
+    EXPECT_EQ(refused.error, errc::store_refused);
+    EXPECT_EQ(peer.ask(queued_acquire_of("k", holder_of(2), 20s)).position, 1U) << "prolonged";
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(2))).what, verdict::not_held);
+    EXPECT_EQ(peer.ask(queued_acquire_of("k", holder_of(3), 20s)).position, 1U);
+    EXPECT_EQ(peer.ask(renew_of("k", holder_of(1))).what, verdict::renewed);
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "maxmemory", "0"}), "OK");
+    EXPECT_EQ(peer.ask(acquire_of("k", holder_of(4))).what, verdict::held);
+    EXPECT_EQ(peer.ask(queued_acquire_of("k", holder_of(3), 20s)).what, verdict::granted);
+}
+
 TEST_F(RedisFault, PlainLocksAndOursExcludeEachOther) {
     open();
     ASSERT_EQ(server.ask({"SET", "k", "their-value", "NX", "PX", "60000"}), "OK");

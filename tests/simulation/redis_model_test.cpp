@@ -158,9 +158,13 @@ class questions {
     }
     redis_server::words meddling() {
         const auto name = random_.chance(500) ? where_.lock(key()) : where_.rest(key());
-        switch (random_.below(6)) {
+        switch (random_.below(8)) {
             case 0:
                 return {"DEL", name};
+            case 6:
+                return {"DEL", where_.rest(key()) + "q"};
+            case 7:
+                return {"DEL", where_.rest(key()) + "t" + holder().text()};
             case 1:
                 return {"SET", where_.lock(key()), "somebody-else", "PX", "1500"};
             case 2:
@@ -185,6 +189,10 @@ class questions {
         for (const auto& key : keys()) {
             all.push_back(where.lock(key));
             all.push_back(where.rest(key));
+            all.push_back(where.rest(key) + "q");
+            for (std::uint64_t holder = 0; holder < holders; ++holder) {
+                all.push_back(where.rest(key) + "t" + dibs::testing::holder_of(holder).text());
+            }
         }
         return all;
     }
@@ -195,7 +203,8 @@ class questions {
         return all;
     }
     std::string key() { return keys()[random_.below(keys().size())]; }
-    core::holder_id holder() { return dibs::testing::holder_of(random_.below(4)); }
+    static constexpr std::uint64_t holders = 4;
+    core::holder_id holder() { return dibs::testing::holder_of(random_.below(holders)); }
     core::microseconds some_time() {
         return random_.chance(50)
                    ? core::result_to_keep::forever
@@ -249,6 +258,9 @@ class questions {
         }
         if (random_.chance(150)) {
             asked.mark = result();
+        }
+        if (random_.chance(400)) {
+            asked.queue = std::chrono::duration_cast<core::microseconds>(random_.between(1us, 6s));
         }
         if (random_.chance(150)) {
             asked.seen = fence();

@@ -10,7 +10,7 @@
 --   D TTL REST_TTL FENCES                                               acquire, detached
 --   N TTL REST_TTL                                                      renew
 --   R                                                                   release
---   a TTL FENCES FLOOR CAPACITY ATTACHED SEEN MARK FRESH KEEP           acquire, with all options
+--   a TTL FENCES FLOOR CAPACITY ATTACHED SEEN MARK FRESH KEEP QUEUE     acquire, with all options
 --   n TTL FENCES NEW_HOLDER ATTACHED                                    renew
 --   r HAS_RESULT LATE FRESH KEEP                                        release
 --   v FENCE                                                             revoke
@@ -21,17 +21,17 @@
 --
 -- Returns the server's time, then one answer per entry: a number or a text from the short way, an
 -- array from the long one. Times and durations are whole microseconds; -1 is for ever. REST_TTL is
--- in milliseconds: the ttl, an hour, and a second. HOLDER has 32 characters, NOT_AFTER 16. Fences
+-- in milliseconds: the ttl, an hour, and a second. QUEUE is in milliseconds, too. HOLDER has 32 characters, NOT_AFTER 16. Fences
 -- are below 2^53, which a number of Lua's holds; never made a text by its default formatting.
 --
 -- The lock is the plain string that SET key token NX PX ttl makes, so that whoever locks that way
 -- and we exclude each other:
 --   dibs1 HOLDER FIRST LAST GRANTED a|d|A|D PROCESS WHO
 -- A capital says that the rest of the record is short, and need not be read to prolong the lease
--- or to give it back.
+-- or to give it back; so nobody is in the queue.
 --
 -- The rest is a string too. It is short when its first 74 characters are all:
---   dibs1 HOLDER FENCE EXPIRY ENDED BLOCKED META LENGTH REASON RESULT
+--   dibs1 HOLDER FENCE EXPIRY ENDED BLOCKED QUEUED META LENGTH REASON RESULT
 -- HOLDER of the last grant, EXPIRY of its lock as the server has it, FENCE the largest, ENDED 1 by
 -- an operator. META of the result: FENCE IS_MARK WRITTEN FRESH_UNTIL KEEP_UNTIL. LENGTH is that of
 -- REASON. Numbers of the lock and of the first part have 16 digits, so that their place is known
@@ -42,6 +42,13 @@
 --
 -- A short rest that expires less than an hour after EXPIRY was given back: so giving back takes no
 -- memory, and works on a full server.
+--
+-- QUEUED 1: somebody may be in the queue. That is a sorted set beside the rest, of holders by the
+-- number of their ticket, and a string per ticket, which the server keeps for as long as the ticket
+-- is alive:
+--   t1 NUMBER ENTERED PROCESS WHO
+-- Its head is woken alone, by the name of the rest on a channel of its process. Everybody else
+-- listens to the name of the rest.
 --
 -- Per entry: checks first, writes last; the fence before the lock. An entry that fails, fails
 -- alone.
@@ -180,8 +187,10 @@ local function all_verbs()
         if #kept == short then
             return
         end
-        local blocked, meta, length, at =
-            match(kept, '^ (%-?%d+) (%d+ [01] %d+ %-?%d+ %-?%d+) (%d+) ()', short + 1)
+        local blocked, queued, meta, length, at =
+            match(kept, '^ (%-?%d+) ([01]) (%d+ [01] %d+ %-?%d+ %-?%d+) (%d+) ()', short + 1)
+        record.queued = queued == '1'
+        record.was_queued = record.queued
         record.blocked = tonumber(blocked)
         record.reason = sub(kept, at, at + length - 1)
         if sub(meta, 1, 2) ~= '0 ' then
@@ -196,7 +205,8 @@ local function all_verbs()
 
     local function read(lock, rest)
         local record = {lock = lock, rest = rest, live = false, expires = 0, fence = 0,
-                        last_expiry = 0, ended = false, blocked = 0, reason = ''}
+                        last_expiry = 0, ended = false, blocked = 0, reason = '', queued = false,
+                        was_queued = false}
         local raw = run(nil, 'GET', lock)
         local kept = run(nil, 'GET', rest)
         if kept then
@@ -258,6 +268,7 @@ local function all_verbs()
             (record.ended and ' 1' or ' 0')
         local has_result, has_hold = readable(record), blocked(record)
         local ends = end_of(record)
+        more = more or record.queued ~= record.was_queued
         if not more and has_result and record.kept then
             -- It may be large.
             local fault = words_of(call('SETRANGE', record.rest, 0, text))
@@ -270,14 +281,19 @@ local function all_verbs()
             end
             return nil
         end
-        if has_result or has_hold then
-            text = text .. ' ' .. format('%.0f', has_hold and record.blocked or 0) .. ' ' ..
+        if has_result or has_hold or record.queued then
+            text = text .. ' ' .. format('%.0f', has_hold and record.blocked or 0) ..
+                (record.queued and ' 1 ' or ' 0 ') ..
                 (has_result and record.meta or '0 0 0 0 0') .. ' ' .. #record.reason .. ' ' ..
                 record.reason .. (has_result and record.result or '')
         end
         local done = ends == -1 and call('SET', record.rest, text) or
             call('SET', record.rest, text, 'PXAT', milliseconds(ends))
-        return words_of(done) and named(done.err, 'SET')
+        if words_of(done) then
+            return named(done.err, 'SET')
+        end
+        record.was_queued = record.queued
+        return nil
     end
 
     -- As above, for steps that a full server takes too: then the record is behind, but lives on.
@@ -321,7 +337,35 @@ local function all_verbs()
         return words_of(heard) and 0 or heard
     end
 
+    -- The oldest live ticket: its holder and its text. Those before it are passed over.
+    local function head(record)
+        while record.queued do
+            local first = run(record, 'ZRANGE', record.rest .. 'q', 0, 0)[1]
+            local ticket = first and run(record, 'GET', record.rest .. 't' .. first)
+            if ticket then
+                return first, ticket
+            elseif first then
+                run(record, 'ZREM', record.rest .. 'q', first)
+            else
+                record.queued = false
+            end
+        end
+    end
+
+    -- Whoever may have the key now: the head of the queue, or all who race.
+    local function wake(record)
+        local first, ticket = head(record)
+        if not first then
+            return publish(record)
+        end
+        call('PUBLISH', ':~dibs@' .. match(ticket, '^t1 %d+ %d+ (%S+)'), record.rest)
+        return 1
+    end
+
     local function waiters(record)
+        if record.queued then
+            return 1
+        end
         local found = call('PUBSUB', 'NUMSUB', record.rest)
         return words_of(found) and 0 or found[2]
     end
@@ -360,9 +404,77 @@ local function all_verbs()
         record.keep_until = keep_until
     end
 
+    -- What renews and releases is to look at the rest from now on.
+    local function take_capital(record)
+        if record.live and record.holder and byte(record.raw, 91) < 97 then
+            local letter = string.lower(sub(record.raw, 91, 91))
+            record.raw = sub(record.raw, 1, 90) .. letter .. sub(record.raw, 92)
+            run(record, 'SET', record.lock, record.raw, 'KEEPTTL')
+        end
+    end
+
+    -- It is not granted now: whoever asked for it stands in the queue from now on, or still does.
+    local function in_queue(answer, record, holder, time)
+        if time == 0 then
+            return answer
+        end
+        local queue, name = record.rest .. 'q', record.rest .. 't' .. holder
+        local ticket = run(record, 'GET', name)
+        local rank = ticket and call('ZRANK', queue, holder)
+        local number
+        if type(rank) == 'number' then
+            number = tonumber(match(ticket, '^t1 (%d+)'))
+            run(record, 'PEXPIRE', name, time)
+        else
+            need_room()
+            take_capital(record)
+        end
+        if not record.queued then
+            record.queued = true
+            must_write(record, true)
+            record.dirty = true
+        end
+        if not number then
+            local last = run(record, 'ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+            number = last and math.max(last + 1, now) or now
+            run(record, 'SET', name, 't1 ' .. sixteen(number) .. ' ' .. now_text .. ' ' ..
+                ARGV[1] .. ' ' .. ARGV[2], 'PX', time)
+            record.dirty = true
+            run(record, 'ZADD', queue, format('%.0f', number), holder)
+            rank = run(record, 'ZRANK', queue, holder)
+        end
+        -- Both outlive the tickets.
+        call('PEXPIRE', queue, '3600000')
+        local ends = end_of(record)
+        if ends ~= -1 then
+            call('PEXPIREAT', record.rest, milliseconds(ends))
+        end
+        answer[7] = 1
+        answer[8] = number
+        answer[9] = rank + 1
+        return answer
+    end
+
+    -- Its ticket, if it has one, is of no use any more. Whoever comes next must hear of it.
+    local function leave_queue(record, holder)
+        local first = head(record)
+        if not record.queued or run(record, 'ZREM', record.rest .. 'q', holder) == 0 then
+            return
+        end
+        call('DEL', record.rest .. 't' .. holder)
+        if first == holder and not record.live and not blocked(record) then
+            wake(record)
+        elseif first == holder then
+            head(record)
+        end
+        if not record.queued then
+            write(record)
+        end
+    end
+
     -- Attached or not, and whether the rest is short.
     local function letter_of(record, attached)
-        local long = readable(record) or blocked(record)
+        local long = readable(record) or blocked(record) or record.queued
         return long and attached or string.upper(attached)
     end
 
@@ -389,20 +501,33 @@ local function all_verbs()
             return with_result({'c', 0, 0, 0}, record)
         end
         if blocked(record) then
-            return with_result({'b', record.reason, record.blocked, 0}, record)
+            return in_queue(with_result({'b', record.reason, record.blocked, 0}, record), record,
+                            holder, asked.queue)
         end
         if record.live then
-            return holder_answer('h', record)
+            return in_queue(holder_answer('h', record), record, holder, asked.queue)
         end
         if readable(record) and (record.fresh_until == -1 or now < record.fresh_until) and
             record.result_fence > asked.seen then
+            leave_queue(record, holder)
             return with_result({'d', 0, 0, 0}, record)
         end
         if asked.capacity ~= 1 then
             return with_result({'u', 0, 0, 0}, record)
         end
+        local first_in_queue = head(record)
+        if first_in_queue and first_in_queue ~= holder then
+            -- Whoever finds a free key reminds its head, which may have missed its wake-up.
+            wake(record)
+            local left = run(record, 'PTTL', record.rest .. 't' .. first_in_queue)
+            return in_queue(with_result({'h', false, now + math.max(left, 0) * 1000, 0}, record),
+                            record, holder, asked.queue)
+        end
 
         need_room()
+        if first_in_queue then
+            record.queued = run(record, 'ZCARD', record.rest .. 'q') > 1
+        end
         local first, last = next_fences(record.fence, asked.floor, asked.fences)
         local found = with_result({'g', first, last, expires}, record)
         local result, meta, keep_until = record.result, record.meta, record.keep_until
@@ -420,6 +545,7 @@ local function all_verbs()
         if words_of(given) then
             record.last_holder = nil
             record.last_expiry = 0
+            record.queued = record.queued or first_in_queue ~= nil
             record.result, record.meta, record.keep_until = result, meta, keep_until
             if not record.kept then
                 call('DEL', rest)
@@ -428,6 +554,10 @@ local function all_verbs()
             end
             refuse({'e', named(given.err, 'SET'), 0})
         end
+        if first_in_queue then
+            call('ZREM', rest .. 'q', holder)
+            call('DEL', rest .. 't' .. holder)
+        end
         return found
     end
 
@@ -435,17 +565,17 @@ local function all_verbs()
         local attached, ttl, fences = match(words, '^([AD]) (%d+) %d+ (%d+)$')
         return acquire(lock, rest, holder, not_after,
                        {ttl = tonumber(ttl), fences = tonumber(fences), floor = 0, capacity = 1,
-                        attached = string.lower(attached), seen = 0})
+                        attached = string.lower(attached), seen = 0, queue = 0})
     end
     verbs.D = verbs.A
 
     function verbs.a(lock, rest, holder, not_after, words)
-        local ttl, fences, floor, capacity, attached, seen, mark, fresh, keep =
-            match(words, '^a (%d+) (%d+) (%d+) (%d+) ([ad]) (%d+) ([01]) (%-?%d+) (%-?%d+)$')
+        local ttl, fences, floor, capacity, attached, seen, mark, fresh, keep, queue =
+            match(words, '^a (%d+) (%d+) (%d+) (%d+) ([ad]) (%d+) ([01]) (%-?%d+) (%-?%d+) (%d+)$')
         return acquire(lock, rest, holder, not_after,
                        {ttl = tonumber(ttl), fences = tonumber(fences), floor = tonumber(floor),
                         capacity = tonumber(capacity), attached = attached, seen = tonumber(seen),
-                        fresh = tonumber(fresh), keep = tonumber(keep)},
+                        fresh = tonumber(fresh), keep = tonumber(keep), queue = tonumber(queue)},
                        mark == '1' and payload())
     end
 
@@ -525,6 +655,7 @@ local function all_verbs()
             mine = record.last_holder == holder and not record.ended
         end
         if not mine then
+            leave_queue(record, holder)
             return not_held(holder, record)
         end
         if result then
@@ -542,7 +673,7 @@ local function all_verbs()
             forget_holder(record)
         end
         local ended = with_result({result and 'f' or 'r', 0, 0, 0}, record)
-        ended[7] = publish(record)
+        ended[7] = (result and publish or wake)(record)
         return ended
     end
 
@@ -568,7 +699,8 @@ local function all_verbs()
         record.ended = true
         write_if_room(record)
         run(record, 'DEL', lock)
-        publish(record)
+        record.live = false
+        wake(record)
         return {'v'}
     end
 
@@ -580,12 +712,7 @@ local function all_verbs()
         record.reason = duration == 0 and '' or reason
         if duration ~= 0 then
             need_room()
-            -- What renews and releases is to look at the rest from now on.
-            if record.live and record.holder and byte(record.raw, 91) < 97 then
-                local letter = string.lower(sub(record.raw, 91, 91))
-                run(record, 'SET', lock, sub(record.raw, 1, 90) .. letter .. sub(record.raw, 92),
-                    'KEEPTTL')
-            end
+            take_capital(record)
             must_write(record, true)
         elseif was_blocked then
             local fault = write(record, true)
@@ -593,7 +720,7 @@ local function all_verbs()
             if fault and (readable(record) or words_of(call('DEL', rest))) then
                 refuse({'e', fault, 0})
             end
-            publish(record)
+            wake(record)
         end
         return {'s'}
     end
@@ -605,6 +732,17 @@ local function all_verbs()
         shown[8] = record.fence
         shown[9] = record.blocked
         shown[10] = record.reason
+        shown[11], shown[12] = 0, ''
+        local all = record.queued and run(nil, 'ZRANGE', rest .. 'q', 0, -1) or {}
+        for at = 1, #all do
+            local ticket = run(nil, 'GET', rest .. 't' .. all[at])
+            if ticket then
+                shown[11] = shown[11] + 1
+                if shown[11] <= 100 then
+                    shown[12] = shown[12] .. string.gsub(ticket, '\30', '?') .. '\30'
+                end
+            end
+        end
         return shown
     end
 

@@ -62,11 +62,13 @@ timespec as_timespec(core::nanoseconds time) noexcept {
 engine::engine(core::environment env,
                const address& where,
                std::shared_ptr<mailbox> box,
-               hooks outside)
+               hooks outside,
+               std::string own_channel)
     : env_(env),
       where_(where),
       box_(std::move(box)),
       outside_(std::move(outside)),
+      own_channel_(std::move(own_channel)),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       data_(where_),
       ear_(where_) {}
@@ -491,6 +493,9 @@ void engine::hear_ear(spoils& got) {
     if (ear_.ready() && !std::exchange(ear_used_, true)) {
         ear_again_.failures = 0;
         ear_asked_ = env_.time.now();
+        // Before the others: whoever is told that it listens to a key listens to this one, too.
+        write_command(ear_.out(), {"SUBSCRIBE", own_channel_});
+        confirmations_.push_back({own_channel_, true});
         for (const auto& [channel, one] : listeners_) {
             write_command(ear_.out(), {"SUBSCRIBE", channel});
             confirmations_.push_back({channel, true});
@@ -505,6 +510,13 @@ void engine::hear_ear(spoils& got) {
         }
         const auto what = told[1].text;
         const auto known = listeners_.find(std::string{told[2].text});
+        if (what == "message" && told[2].text == own_channel_ && told.size() >= 4) {
+            const auto meant = listeners_.find(std::string{told[3].text});
+            if (meant != listeners_.end()) {
+                got.letters.push_back(outside_.woken(meant->second.key));
+            }
+            continue;
+        }
         if (what == "message") {
             if (known != listeners_.end()) {
                 got.letters.push_back(outside_.woken(known->second.key));

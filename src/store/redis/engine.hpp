@@ -43,7 +43,8 @@ class engine : public std::enable_shared_from_this<engine> {
     engine(core::environment env,
            const address& where,
            std::shared_ptr<mailbox> box,
-           hooks outside);
+           hooks outside,
+           std::string own_channel);
     ~engine();
 
     /// Blocks until the server has greeted, or not.
@@ -136,6 +137,7 @@ class engine : public std::enable_shared_from_this<engine> {
     const address where_;
     const std::shared_ptr<mailbox> box_;
     const hooks outside_;
+    const std::string own_channel_;  ///< tells of one of the other channels, by its name
     int bell_ = -1;
 
     std::thread thread_;

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::string_view ending = ":~dibs";
 constexpr std::string_view tagged_ending = ":~dibs:";
+constexpr std::string_view process_beginning = ":~dibs@";
 
 /// As a Cluster sees it: the first brace and the first closing one after it, with something between.
 bool has_hash_tag(std::string_view name) noexcept {
@@ -72,6 +73,17 @@ std::optional<std::string> names::key_of_rest(std::string_view name) const {
         return std::nullopt;
     }
     return std::string{name.substr(prefix_.size())};
+}
+
+std::string names::channel_of_process(std::string_view process) {
+    std::string name{process_beginning};
+    name += process;
+    return name;
+}
+
+std::string_view names::process_of_channel(std::string_view channel) noexcept {
+    return channel.starts_with(process_beginning) ? channel.substr(process_beginning.size())
+                                                  : std::string_view{};
 }
 
 std::string names::fault_of(std::string_view key) {

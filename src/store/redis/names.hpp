@@ -23,6 +23,10 @@ class names {
     /// The same, into a text that is used again.
     void put_lock(std::string& name, std::string_view key) const;
     void put_rest(std::string& name, std::string_view key) const;
+    /// The channel by which a process hears that it is the head of a queue, by the name of its rest.
+    [[nodiscard]] static std::string channel_of_process(std::string_view process);
+    /// The process of such a channel; empty when it is none.
+    [[nodiscard]] static std::string_view process_of_channel(std::string_view channel) noexcept;
     /// The user's key of such a name; empty when it is none, or one of another prefix.
     [[nodiscard]] std::optional<std::string> key_of_rest(std::string_view name) const;
 

@@ -69,4 +69,18 @@ std::optional<lock_value> parse_lock(std::string_view value) {
     return found;
 }
 
+std::optional<ticket_value> parse_ticket(std::string_view value) {
+    if (cut(value, ' ') != "t1") {
+        return std::nullopt;
+    }
+    cut(value, ' ');
+    ticket_value found;
+    if (!parse(cut(value, ' '), found.entered_us)) {
+        return std::nullopt;
+    }
+    found.process = cut(value, ' ');
+    found.who = party_of(value);
+    return found;
+}
+
 }  // namespace dibs::store::redis

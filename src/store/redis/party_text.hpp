@@ -25,4 +25,12 @@ struct lock_value {
 /// Empty: somebody else's lock. The holder id in it stays where it is: it is the holder's secret.
 [[nodiscard]] std::optional<lock_value> parse_lock(std::string_view value);
 
+/// Who stands in a queue, as its ticket says it.
+struct ticket_value {
+    std::int64_t entered_us = 0;
+    std::string process;
+    core::party who;
+};
+[[nodiscard]] std::optional<ticket_value> parse_ticket(std::string_view value);
+
 }  // namespace dibs::store::redis

@@ -33,6 +33,7 @@ constexpr capabilities truths{.name = "redis",
                               .wakes = true,
                               .notices_death = false,
                               .shared = false,
+                              .queues = true,
                               .keeps_grants = false,
                               .survives_restart = true,
                               .steady_expiry = false,
@@ -72,7 +73,8 @@ class redis_store final : public store {
                   },
                   [this](std::string key) {
                       return core::task{[this, key = std::move(key)] { book_.wake(key); }};
-                  }})) {}
+                  }},
+              redis::names::channel_of_process(self_->self.process))) {}
 
     redis::trouble start() { return engine_->start(); }
 

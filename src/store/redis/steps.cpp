@@ -121,7 +121,8 @@ void spell(words& said, const core::acquire& asked) {
         .add(asked.attached)
         .add(asked.seen)
         .flag(asked.mark.has_value())
-        .result(asked.mark);
+        .result(asked.mark)
+        .add(std::chrono::ceil<core::milliseconds>(asked.queue).count());
 }
 
 void spell(words& said, const core::renew& asked) {
@@ -208,6 +209,9 @@ std::string fault_of(const core::acquire& asked) {
     }
     if (asked.ttl <= microseconds{0}) {
         return "the ttl is not positive";
+    }
+    if (asked.queue < microseconds{0}) {
+        return "nobody can stand in a queue for less than no time";
     }
     if (asked.part.weight == 0 || asked.part.weight > asked.part.capacity) {
         return "the weight is not between 1 and the capacity";
@@ -354,7 +358,28 @@ loss loss_of(std::string_view word) noexcept {
                                : loss::gone;
 }
 
-using parts = std::array<const node*, 10>;
+/// The queue of a listing: the texts of tickets (batch.lua), each with this behind it.
+constexpr char ticket_end = '\x1e';
+
+std::vector<core::queued_info> queue_of(std::string_view texts, moment when, const caller& self) {
+    std::vector<core::queued_info> queue;
+    for (;;) {
+        const auto end = texts.find(ticket_end);
+        if (end == std::string_view::npos) {
+            return queue;
+        }
+        if (auto known = parse_ticket(texts.substr(0, end))) {
+            core::queued_info one;
+            one.who = std::move(known->who);
+            one.waiting_for = microseconds{std::max(when.now - known->entered_us, std::int64_t{0})};
+            one.self = known->process == self.process;
+            queue.push_back(std::move(one));
+        }
+        texts.remove_prefix(end + 1);
+    }
+}
+
+using parts = std::array<const node*, 12>;
 
 core::answer answer_of(const parts& told,
                        std::uint32_t count,
@@ -372,6 +397,11 @@ core::answer answer_of(const parts& told,
         made.result = result_of(*told[4], *told[5], when, seen);
     }
     made.waiters = count >= 7 && number_of(*told[6]) > 0;
+    if (count >= 9) {
+        made.ticket = static_cast<std::uint64_t>(number_of(*told[7]));
+        made.position = static_cast<std::uint32_t>(
+            std::min(number_of(*told[8]), std::int64_t{core::position_exact} + 1));
+    }
     switch (code) {
         case 'g':
         case 'n':
@@ -383,9 +413,8 @@ core::answer answer_of(const parts& told,
         case 'm':
             made.what = code == 'h' ? verdict::held : verdict::fence_moved;
             made.holders = holders_of(*told[1], number_of(*told[2]), when, self);
-            if (!made.holders.empty()) {
-                made.retry_after = made.holders.front().remaining;
-            }
+            made.retry_after = made.holders.empty() ? when.left(number_of(*told[2]))
+                                                    : made.holders.front().remaining;
             break;
         case 'd':
             made.what = verdict::done;
@@ -445,7 +474,7 @@ std::uint32_t fewest_of(char code) noexcept {
         case 'f':
             return 7;
         case 'q':
-            return 10;
+            return 12;
         default:
             return 6;
     }
@@ -681,6 +710,8 @@ bool read_looks(const reply& told,
             info.blocked_for = when.left(blocked);
             info.blocked_reason = part[9]->text;
         }
+        info.queued = static_cast<std::uint32_t>(number_of(*part[10]));
+        info.queue = queue_of(part[11]->text, when, self);
         const bool empty = info.holders.empty() && !info.result && info.waiters == 0 &&
                            info.fence == 0 && info.blocked_for == microseconds{0};
         if (!empty) {

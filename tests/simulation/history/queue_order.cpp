@@ -60,7 +60,7 @@ void queue_order::queued(const core::acquire& asked,
     const auto mine = of.numbers.find(asked.holder);
     if (mine != of.numbers.end() && mine->second != given.ticket) {
         laws_.breached("somebody in the queue of " + asked.key + " lost its place");
-    } else if (mine == of.numbers.end() && !of.tickets.empty() &&
+    } else if (sees() && mine == of.numbers.end() && !of.tickets.empty() &&
                of.tickets.rbegin()->first > given.ticket) {
         laws_.breached("somebody entered the queue of " + asked.key + " before its tail");
     }

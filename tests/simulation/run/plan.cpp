@@ -22,11 +22,11 @@ const store_kind* drawn_store(random& chance, std::string_view wished) {
     return found;
 }
 
-const workload_kind* drawn_workload(random& chance, std::string_view wished, const store_kind& on) {
+const workload_kind* drawn_workload(random& chance, std::string_view wished) {
     if (wished.empty()) {
         for (;;) {
             const auto& one = workload_kinds()[chance.below(workload_kinds().size())];
-            if (one.drawn && (on.queues || !one.queues)) {
+            if (one.drawn) {
                 return &one;
             }
         }
@@ -46,7 +46,7 @@ plan draw_plan(std::uint64_t seed, const plan_wishes& wishes) {
     plan drawn;
     drawn.seed = seed;
     drawn.store = drawn_store(chance, wishes.store);
-    drawn.workload = drawn_workload(chance, wishes.workload, *drawn.store);
+    drawn.workload = drawn_workload(chance, wishes.workload);
     drawn.processes = static_cast<unsigned>(chance.between(2, 5));
     drawn.callers = static_cast<unsigned>(chance.chance(500) ? 1 : chance.between(2, 5));
     drawn.keys = static_cast<unsigned>(chance.chance(700) ? 1 : chance.between(2, 3));

@@ -19,9 +19,11 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace dibs::simulation {
 
@@ -95,6 +97,10 @@ class redis_model final : public replicated_server<redis::keyspace> {
         std::iota(all.begin(), all.end(), 0U);
         for (const auto at : wire::order_of(batch, all)) {
             log_.carried_out(batch[at].what, given->at(at), {from, sent});
+        }
+        // A later step may have taken back the ticket of one who was woken by an earlier one.
+        for (const auto& [key, process] : std::exchange(woken_, {})) {
+            log_.woken(key, process, clock().lease);
         }
         return std::move(*given);
     }
@@ -210,7 +216,11 @@ class redis_model final : public replicated_server<redis::keyspace> {
             const auto key = names_.key_of_rest(channel);
             return key ? static_cast<std::int64_t>(watchers_of(*key).size()) : 0;
         };
-        around.publish = [this](const std::string& channel, const std::string& /*message*/) {
+        around.publish = [this](const std::string& channel, const std::string& message) {
+            const auto process = wire::names::process_of_channel(channel);
+            if (!process.empty()) {
+                return wake_head(process, message);
+            }
             const auto key = names_.key_of_rest(channel);
             if (!key) {
                 return std::int64_t{0};
@@ -224,6 +234,22 @@ class redis_model final : public replicated_server<redis::keyspace> {
             words.subspan(3, keys),
             words.subspan(3 + keys),
             [&](redis::keyspace::words command) { return data_.run(command, around); });
+    }
+
+    /// A process, if it listens to a key, by a channel of its own.
+    std::int64_t wake_head(std::string_view process, const std::string& rest) {
+        const auto key = names_.key_of_rest(rest);
+        if (!key) {
+            throw std::logic_error{"a process is told of what is no key"};
+        }
+        const auto& all = watchers_of(*key);
+        const auto at = all.find(std::stoull(std::string{process}));
+        if (at == all.end()) {
+            return 0;
+        }
+        woken_[*key] = at->first;
+        at->second();
+        return 1;
     }
 
     [[nodiscard]] std::map<std::string, core::record> records_of(
@@ -250,6 +276,7 @@ class redis_model final : public replicated_server<redis::keyspace> {
     static constexpr unsigned forgets_scripts_per_mille = 10;
 
     const wire::names names_;
+    std::map<std::string, session> woken_;  ///< by the batch under way, as the head of a queue
     redis::script_engine scripts_;
 };
 

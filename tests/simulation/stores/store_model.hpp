@@ -109,8 +109,6 @@ struct store_kind {
     std::string_view about;
     /// All processes are on one host, and the store with them.
     bool one_host = false;
-    /// It keeps queues, so that workloads which wait in them go with it.
-    bool queues = true;
     std::unique_ptr<store_model> (*make)(store_context context);
 };
 

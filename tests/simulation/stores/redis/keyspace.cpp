@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 
 namespace dibs::simulation::redis {
@@ -12,6 +13,8 @@ namespace dibs::simulation::redis {
 namespace {
 
 constexpr std::string_view oom = "OOM command not allowed when used memory > 'maxmemory'.";
+constexpr std::string_view wrong_type =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
 constexpr std::string_view not_an_integer = "ERR value is not an integer or out of range";
 
 std::optional<std::int64_t> number_in(std::string_view text) {
@@ -56,6 +59,11 @@ const keyspace::command* keyspace::command_named(std::string_view name) {
         command{"PEXPIRETIME", 2, 2, false, false, &keyspace::expiry},
         command{"PTTL", 2, 2, false, false, &keyspace::time_left},
         command{"PERSIST", 2, 2, true, false, &keyspace::persist},
+        command{"ZADD", 4, 4, true, true, &keyspace::add_ranked},
+        command{"ZREM", 3, 3, true, false, &keyspace::remove_ranked},
+        command{"ZRANK", 3, 3, false, false, &keyspace::rank},
+        command{"ZRANGE", 4, 5, false, false, &keyspace::range},
+        command{"ZCARD", 2, 2, false, false, &keyspace::count_ranked},
         command{"TIME", 1, 1, false, false, &keyspace::time},
         command{"PUBLISH", 3, 3, false, false, &keyspace::publish},
         command{"PUBSUB", 2, 1'000, false, false, &keyspace::pubsub},
@@ -105,6 +113,9 @@ void keyspace::forget(std::string_view key) {
 
 told keyspace::get(words asked, surroundings& at) {
     const auto* found = find(asked[1], at);
+    if (found != nullptr && !found->ranked.empty()) {
+        return told::error(std::string{wrong_type});
+    }
     return found == nullptr ? told{} : told::of(found->text);
 }
 
@@ -150,6 +161,9 @@ told keyspace::set_range(words asked, surroundings& at) {
     }
     const auto offset = static_cast<std::size_t>(*number);
     auto* found = find(asked[1], at);
+    if (found != nullptr && !found->ranked.empty()) {
+        return told::error(std::string{wrong_type});
+    }
     if (asked[3].empty()) {
         return told::of(found == nullptr ? 0 : static_cast<std::int64_t>(found->text.size()));
     }
@@ -212,6 +226,114 @@ told keyspace::persist(words asked, surroundings& at) {
     }
     found->expires_ms = -1;
     return told::of(1);
+}
+
+// --- sorted sets ---------------------------------------------------------------------------------
+
+namespace {
+
+auto member_of(auto& ranked, std::string_view member) {
+    return std::find_if(
+        ranked.begin(), ranked.end(), [&](const auto& one) { return one.second == member; });
+}
+
+}  // namespace
+
+told keyspace::add_ranked(words asked, surroundings& at) {
+    const auto score = number_in(asked[2]);
+    if (!score) {
+        return told::error("ERR value is not a valid float");
+    }
+    auto* found = find(asked[1], at);
+    if (found != nullptr && found->ranked.empty()) {
+        return told::error(std::string{wrong_type});
+    }
+    if (found == nullptr) {
+        found = &all_[std::string{asked[1]}];
+    }
+    auto& ranked = found->ranked;
+    const auto known = member_of(ranked, asked[3]);
+    const bool added = known == ranked.end();
+    if (!added) {
+        ranked.erase(known);
+    }
+    ranked.emplace(*score, std::string{asked[3]});
+    return told::of(added ? 1 : 0);
+}
+
+told keyspace::remove_ranked(words asked, surroundings& at) {
+    auto* found = find(asked[1], at);
+    if (found == nullptr) {
+        return told::of(0);
+    }
+    if (found->ranked.empty()) {
+        return told::error(std::string{wrong_type});
+    }
+    const auto known = member_of(found->ranked, asked[2]);
+    if (known == found->ranked.end()) {
+        return told::of(0);
+    }
+    found->ranked.erase(known);
+    if (found->ranked.empty()) {
+        forget(asked[1]);
+    }
+    return told::of(1);
+}
+
+told keyspace::rank(words asked, surroundings& at) {
+    auto* found = find(asked[1], at);
+    if (found == nullptr) {
+        return {};
+    }
+    if (found->ranked.empty()) {
+        return told::error(std::string{wrong_type});
+    }
+    const auto known = member_of(found->ranked, asked[2]);
+    return known == found->ranked.end()
+               ? told{}
+               : told::of(static_cast<std::int64_t>(std::distance(found->ranked.begin(), known)));
+}
+
+told keyspace::range(words asked, surroundings& at) {
+    auto first = number_in(asked[2]);
+    auto last = number_in(asked[3]);
+    if (!first || !last) {
+        return told::error(std::string{not_an_integer});
+    }
+    const bool with_scores = asked.size() == 5;
+    if (with_scores && !same_word(asked[4], "WITHSCORES")) {
+        return told::error("ERR syntax error");
+    }
+    std::vector<told> shown;
+    auto* found = find(asked[1], at);
+    if (found == nullptr) {
+        return told::array(std::move(shown));
+    }
+    if (found->ranked.empty()) {
+        return told::error(std::string{wrong_type});
+    }
+    const auto size = static_cast<std::int64_t>(found->ranked.size());
+    *first = std::max(*first < 0 ? *first + size : *first, std::int64_t{0});
+    *last = *last < 0 ? *last + size : *last;
+    std::int64_t index = 0;
+    for (const auto& [score, member] : found->ranked) {
+        if (index >= *first && index <= *last) {
+            shown.push_back(told::of(member));
+            if (with_scores) {
+                shown.push_back(told::of(std::to_string(score)));
+            }
+        }
+        ++index;
+    }
+    return told::array(std::move(shown));
+}
+
+told keyspace::count_ranked(words asked, surroundings& at) {
+    const auto* found = find(asked[1], at);
+    if (found != nullptr && found->ranked.empty()) {
+        return told::error(std::string{wrong_type});
+    }
+    return told::of(found == nullptr ? 0 : static_cast<std::int64_t>(found->ranked.size()));
 }
 
 told keyspace::time(words, surroundings& at) {

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace dibs::simulation::redis {
 
@@ -37,6 +39,9 @@ class keyspace {
     struct value {
         std::string text;
         std::int64_t expires_ms = -1;  ///< -1: never
+        /// A sorted set: its members by their scores, which are whole, and which two may share. Not
+        /// empty: then it is no string.
+        std::set<std::pair<std::int64_t, std::string>> ranked{};
     };
     /// Also what has expired and was not touched since.
     using all_values = std::map<std::string, value, std::less<>>;
@@ -60,6 +65,12 @@ class keyspace {
     [[nodiscard]] told time(words asked, surroundings& at);
     [[nodiscard]] told publish(words asked, surroundings& at);
     [[nodiscard]] told pubsub(words asked, surroundings& at);
+
+    [[nodiscard]] told add_ranked(words asked, surroundings& at);
+    [[nodiscard]] told remove_ranked(words asked, surroundings& at);
+    [[nodiscard]] told rank(words asked, surroundings& at);
+    [[nodiscard]] told range(words asked, surroundings& at);
+    [[nodiscard]] told count_ranked(words asked, surroundings& at);
 
     [[nodiscard]] value* find(std::string_view key, const surroundings& at);
     [[nodiscard]] told set_expiry(std::string_view key, std::int64_t when_ms, surroundings& at);
