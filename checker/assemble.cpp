@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "checker/builder.hpp"
 #include "checker/grammar.hpp"
-#include "checker/reader.hpp"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -139,22 +140,20 @@ class assembler {
         if (inv.what != now.what) {
             complain(now, "the call began as \"" + std::string{name_of(inv.what)} + "\"");
         }
-        for (std::size_t index = 0; index < field_count; ++index) {
-            const auto which = static_cast<field>(index);
-            constexpr auto own = one(field::seq) | one(field::sim_ns) | one(field::ph) |
-                                 one(field::local_ns) | one(field::note) | one(field::node);
-            if ((own & one(which)) != 0 || !inv.has(which)) {
-                continue;
-            }
+        constexpr auto own = one(field::seq) | one(field::sim_ns) | one(field::op) |
+                             one(field::ph) | one(field::local_ns) | one(field::note) |
+                             one(field::node);
+        for (auto left = inv.present & ~own; left != 0; left &= left - 1) {
+            const auto which = static_cast<field>(std::countr_zero(left));
             if (!now.has(which)) {
-                now[which] = inv[which];
+                now.learn(which, inv[which]);
             } else if (inv[which] != now[which]) {
                 complain(now,
                          "\"" + std::string{rule_of(which).name} + "\" differs from the call's");
             }
         }
         if (inv.has(field::fence) && !now.has(field::fence_last)) {
-            now[field::fence_last] = now[field::fence];
+            now.learn(field::fence_last, now[field::fence]);
         }
     }
 

@@ -128,22 +128,54 @@ using text_id = std::int64_t;
 /// The value `null` of a register: nothing was written yet.
 inline constexpr std::int64_t null_value = -1;
 
-/// Values lie in one array, indexed by field: numbers and booleans as they are, texts by id, arrays
-/// by their index in the history, `excuses` as one bit per check. What is absent has its default.
+/// What counts for a field that is left out.
+[[nodiscard]] constexpr std::int64_t absent_value(field which) noexcept {
+    switch (which) {
+        case field::weight:
+        case field::capacity:
+        case field::amount:
+            return 1;
+        case field::value:
+            return null_value;
+        case field::margin_ppm:
+            return 10'000;
+        case field::margin_ns:
+            return 2'000'000;
+        default:
+            return 0;
+    }
+}
+
+/// Where an event keeps the value of a field. Fields of one op never share a place.
+inline constexpr std::size_t place_count = 18;
+extern const std::array<std::uint8_t, field_count> field_places;
+
+/// Values lie in one short array, since histories are long: numbers and booleans as they are, texts
+/// by id, arrays by their index in the history, `excuses` as one bit per check.
 struct event {
     std::uint32_t line = 0;
     position partner = nowhere;  ///< calls and faults: the other end
     op what = op::over;
     phase ph = phase::none;
-    field_set present = 0;
-    std::array<std::int64_t, field_count> slots{};
+    field_set present = 0;  ///< what its line has
+    field_set known = 0;    ///< these, and what the other end of its call has told
+    std::array<std::int64_t, place_count> places{};
 
     [[nodiscard]] std::int64_t operator[](field which) const noexcept {
-        return slots[static_cast<std::size_t>(which)];
+        return knows(which) ? places[field_places[static_cast<std::size_t>(which)]]
+                            : absent_value(which);
     }
-    std::int64_t& operator[](field which) noexcept {
-        return slots[static_cast<std::size_t>(which)];
+    /// Its line has the field.
+    void tell(field which, std::int64_t value) noexcept {
+        present |= one(which);
+        learn(which, value);
     }
+    /// Something else tells what its line leaves out.
+    void learn(field which, std::int64_t value) noexcept {
+        known |= one(which);
+        places[field_places[static_cast<std::size_t>(which)]] = value;
+    }
+    [[nodiscard]] bool knows(field which) const noexcept { return (known & one(which)) != 0; }
     [[nodiscard]] bool has(field which) const noexcept { return (present & one(which)) != 0; }
     [[nodiscard]] std::int64_t sim() const noexcept { return (*this)[field::sim_ns]; }
 

@@ -3,74 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <initializer_list>
-#include <limits>
-#include <unordered_map>
 
 namespace dibs_checker {
 namespace {
-
-constexpr std::int64_t largest_time = std::int64_t{1} << 61;  // 73 years; wall clocks fit
-constexpr std::int64_t any_time = -largest_time;
-
-// In the order of `field`.
-constexpr std::array<field_rule, field_count> fields{{
-    {"seq", field_type::integer, 0, 0},
-    {"sim_ns", field_type::integer, 0, 0},
-    {"op", field_type::word, 0, 0},
-    {"ph", field_type::word, 0, 0},
-    {"proc", field_type::word, 0, 0},
-    {"node", field_type::word, 0, 0},
-    {"local_ns", field_type::integer, any_time, 0},
-    {"note", field_type::text, 0, 0},
-    {"call", field_type::integer, 0, 0},
-    {"key", field_type::word, 0, 0},
-    {"ttl_ns", field_type::integer, 0, 0},
-    {"waits", field_type::boolean, 0, 0},
-    {"weight", field_type::integer, 1, 1},
-    {"capacity", field_type::integer, 1, 1},
-    {"fence", field_type::integer, 0, 0},
-    {"fence_last", field_type::integer, 0, 0},
-    {"sent_local_ns", field_type::integer, any_time, 0},
-    {"deadline_local_ns", field_type::integer, any_time, 0},
-    {"handed_on", field_type::boolean, 0, 0},
-    {"error", field_type::text, 0, 0},
-    {"value", field_type::value, 0, null_value},
-    {"values", field_type::value_array, 0, 0},
-    {"amount", field_type::integer, 1, 1},
-    {"generation", field_type::integer, 0, 0},
-    {"new_generation", field_type::integer, 0, 0},
-    {"held", field_type::boolean, 0, 0},
-    {"holder", field_type::word, 0, 0},
-    {"new_holder", field_type::word, 0, 0},
-    {"store", field_type::text, 0, 0},
-    {"store_ns", field_type::integer, any_time, 0},
-    {"store_expires_ns", field_type::integer, any_time, 0},
-    {"sent_sim_ns", field_type::integer, 0, 0},
-    {"why", field_type::word, 0, 0},
-    {"verb", field_type::word, 0, 0},
-    {"answer", field_type::word, 0, 0},
-    {"policy", field_type::word, 0, 0},
-    {"attempts", field_type::integer, 0, 0},
-    {"must_complete", field_type::boolean, 0, 0},
-    {"name", field_type::word, 0, 0},
-    {"id", field_type::integer, 0, 0},
-    {"excuses", field_type::check_array, 0, 0},
-    {"format", field_type::integer, 1, 0},
-    {"wake_bound_ns", field_type::integer, 0, 0},
-    {"poll_bound_ns", field_type::integer, 0, 0},
-    {"progress_bound_ns", field_type::integer, 0, 0},
-    {"margin_ppm", field_type::integer, 0, 10'000},
-    {"margin_ns", field_type::integer, 0, 2'000'000},
-    {"grace", field_type::boolean, 0, 0},
-}};
-
-// In the order of `op`.
-constexpr std::array<std::string_view, static_cast<std::size_t>(op::count_of_ops)> ops{
-    "acquire", "adopt",   "renew",     "release", "hand_over", "write",   "claim", "read",
-    "add",     "members", "increment", "count",   "job",       "refresh", "held",  "lost",
-    "wake",    "try",     "settled",   "clock",   "grant",     "prolong", "end",   "refuse",
-    "stored",  "plan",    "slot",      "keep",    "fault",     "heal",    "over"};
 
 // In the order of `phase`.
 constexpr std::array<std::string_view, 8>
@@ -265,6 +202,52 @@ constexpr std::optional<event_rule> make_rule(enum op what, phase phase_of) {
     }
 }
 
+/// All that an event of this op may have to keep, whatever its phase.
+constexpr field_set kept_by(enum op what) {
+    field_set all = 0;
+    for (std::size_t column = 0; column < phases.size(); ++column) {
+        if (const auto made = make_rule(what, static_cast<phase>(column))) {
+            all |= made->allowed;
+        }
+    }
+    all |= (all & one(fence)) != 0 ? one(fence_last) : 0;
+    return all & ~set_of({field::op, ph});
+}
+
+/// Each field gets the first place that no field of the same op has.
+constexpr std::array<std::uint8_t, field_count> places_of_fields() {
+    std::array<field_set, ops.size()> kept{};
+    for (std::size_t row = 0; row < ops.size(); ++row) {
+        kept[row] = kept_by(static_cast<enum op>(row));
+    }
+    std::array<std::uint8_t, field_count> made{};
+    for (std::size_t index = 0; index < field_count; ++index) {
+        const auto mine = one(static_cast<field>(index));
+        std::uint64_t taken = 0;
+        for (std::size_t row = 0; row < ops.size(); ++row) {
+            for (std::size_t other = 0; (kept[row] & mine) != 0 && other < index; ++other) {
+                const bool has = (kept[row] & one(static_cast<field>(other))) != 0;
+                taken |= has ? std::uint64_t{1} << made[other] : 0;
+            }
+        }
+        made[index] = static_cast<std::uint8_t>(std::countr_one(taken));
+    }
+    return made;
+}
+
+constexpr auto all_rules = [] {
+    std::array<std::array<std::optional<event_rule>, phases.size()>, ops.size()> made;
+    for (std::size_t row = 0; row < ops.size(); ++row) {
+        for (std::size_t column = 0; column < phases.size(); ++column) {
+            made[row][column] = make_rule(static_cast<enum op>(row), static_cast<phase>(column));
+        }
+    }
+    return made;
+}();
+
+constexpr auto all_places = places_of_fields();
+static_assert(*std::max_element(all_places.begin(), all_places.end()) + 1 == place_count);
+
 template <std::size_t Size>
 constexpr std::optional<std::size_t> index_of(const std::array<std::string_view, Size>& names,
                                               std::string_view name) {
@@ -277,44 +260,10 @@ constexpr std::optional<std::size_t> index_of(const std::array<std::string_view,
 
 }  // namespace
 
-const field_rule& rule_of(field which) noexcept {
-    return fields[static_cast<std::size_t>(which)];
-}
-
-std::int64_t largest_of(field which) noexcept {
-    switch (which) {
-        case margin_ppm:
-            return 1'000'000;
-        case weight:
-        case capacity:
-        case amount:
-            return std::int64_t{1} << 32;
-        default:
-            break;
-    }
-    return rule_of(which).name.ends_with("_ns") ? largest_time
-                                                : std::numeric_limits<std::int64_t>::max();
-}
-
-std::optional<field> field_named(std::string_view name) {
-    static const auto by_name = [] {
-        std::unordered_map<std::string_view, field> made;
-        for (std::size_t index = 0; index < fields.size(); ++index) {
-            made.emplace(fields[index].name, static_cast<field>(index));
-        }
-        return made;
-    }();
-    const auto found = by_name.find(name);
-    return found == by_name.end() ? std::nullopt : std::optional{found->second};
-}
+constinit const std::array<std::uint8_t, field_count> field_places = all_places;
 
 std::string_view name_of(enum op what) noexcept {
     return ops[static_cast<std::size_t>(what)];
-}
-
-std::optional<enum op> op_named(std::string_view name) noexcept {
-    const auto found = index_of(ops, name);
-    return found ? std::optional{static_cast<enum op>(*found)} : std::nullopt;
 }
 
 std::string_view name_of(phase which) noexcept {
@@ -326,18 +275,8 @@ std::optional<phase> phase_named(std::string_view name) noexcept {
     return found && *found != 0 ? std::optional{static_cast<phase>(*found)} : std::nullopt;
 }
 
-const std::optional<event_rule>& rule_of(enum op what, phase phase_of) {
-    static const auto table = [] {
-        std::array<std::array<std::optional<event_rule>, phases.size()>, ops.size()> made;
-        for (std::size_t row = 0; row < ops.size(); ++row) {
-            for (std::size_t column = 0; column < phases.size(); ++column) {
-                made[row][column] =
-                    make_rule(static_cast<enum op>(row), static_cast<phase>(column));
-            }
-        }
-        return made;
-    }();
-    return table[static_cast<std::size_t>(what)][static_cast<std::size_t>(phase_of)];
+const std::optional<event_rule>& rule_of(enum op what, phase phase_of) noexcept {
+    return all_rules[static_cast<std::size_t>(what)][static_cast<std::size_t>(phase_of)];
 }
 
 }  // namespace dibs_checker

@@ -7,6 +7,8 @@
 #include "simulation/stores/store_model.hpp"
 #include "simulation/workloads/workload.hpp"
 
+#include <time.h>
+
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -38,6 +40,51 @@ struct settings {
     bool list = false;
     bool stop_at_first = false;
     bool judged = true;
+};
+
+using seconds = std::chrono::duration<double>;
+
+/// Of this process: others on the machine do not count.
+seconds cpu_time() {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
+}
+
+/// What a core does in a second, told of the runs and of their judgement.
+class speed {
+  public:
+    void add(const outcome& of, seconds to_run, seconds to_judge) {
+        steps_ += of.steps;
+        operations_ += of.operations;
+        to_run_ += to_run;
+        to_judge_ += to_judge;
+    }
+
+    void show(seconds took) const {
+        const auto per_second = [](std::uint64_t amount, seconds of) {
+            return of.count() > 0 ? static_cast<double>(amount) / of.count() : 0.0;
+        };
+        std::printf(
+            "%llu lock operations (acquires, renewals and releases that a store answered) in "
+            "%.1f s, of which %.1f s of a core ran them and %.1f s judged them\n",
+            static_cast<unsigned long long>(operations_),
+            took.count(),
+            to_run_.count(),
+            to_judge_.count());
+        std::printf(
+            "per second of a core: %.0f lock operations and %.0f steps run; "
+            "%.0f lock operations run and judged\n",
+            per_second(operations_, to_run_),
+            per_second(steps_, to_run_),
+            per_second(operations_, to_run_ + to_judge_));
+    }
+
+  private:
+    std::uint64_t steps_ = 0;
+    std::uint64_t operations_ = 0;
+    seconds to_run_{};
+    seconds to_judge_{};
 };
 
 std::uint64_t number_of(std::string_view text) {
@@ -127,8 +174,7 @@ int simulate(const settings& with) {
         return 0;
     }
     const auto began = std::chrono::steady_clock::now();
-    std::uint64_t steps = 0;
-    std::uint64_t operations = 0;
+    speed reached;
     std::uint64_t failed = 0;
     std::uint64_t excused = 0;
     std::uint64_t lost = 0;
@@ -141,18 +187,22 @@ int simulate(const settings& with) {
         if (with.one_seed) {
             std::printf("%s\n", drawn.text().c_str());
         }
-        const auto told = run(drawn, with.judged);
-        steps += told.steps;
-        operations += told.operations;
+        const auto before = cpu_time();
+        auto told = run(drawn);
+        const auto ran = cpu_time();
+        if (with.judged) {
+            judge(told);
+        }
+        reached.add(told, ran - before, cpu_time() - ran);
         excused += told.excused;
         lost += told.lost_updates;
         if (with.digests) {
             std::printf("%llu %016llx\n",
                         static_cast<unsigned long long>(seed),
-                        static_cast<unsigned long long>(told.digest));
+                        static_cast<unsigned long long>(digest(told.history.text())));
         }
         if (!with.history.empty()) {
-            std::ofstream{with.history} << told.history;
+            std::ofstream{with.history} << told.history.text();
         }
         if (!with.html.empty()) {
             std::ofstream{with.html} << picture(told.history);
@@ -175,7 +225,6 @@ int simulate(const settings& with) {
             }
         }
     }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     std::printf(
         "%llu seeds, %llu with violations; %llu breaches excused by unbounded faults; "
         "%llu updates lost\n",
@@ -183,10 +232,7 @@ int simulate(const settings& with) {
         static_cast<unsigned long long>(failed),
         static_cast<unsigned long long>(excused),
         static_cast<unsigned long long>(lost));
-    std::printf("%.1f s, %.0f steps/s, %.0f lock operations/s\n",
-                took.count(),
-                static_cast<double>(steps) / took.count(),
-                static_cast<double>(operations) / took.count());
+    reached.show(std::chrono::steady_clock::now() - began);
     return failed == 0 ? 0 : 1;
 }
 

@@ -72,8 +72,8 @@ class StepLog : public ::testing::Test {
 
     /// What has been written since the last look.
     std::string news() {
-        auto told = history_.text().substr(seen_);
-        seen_ = history_.text().size();
+        auto told = history_.text(seen_);
+        seen_ = history_.events();
         return told;
     }
 

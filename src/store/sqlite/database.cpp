@@ -161,6 +161,7 @@ failure database::start() {
     }
     busy_until_ = world_.now() + open_wait;
     sqlite3_busy_handler(raw, &database::on_busy, this);
+    sqlite3_wal_autocheckpoint(raw, options_.fold_log_after);
     if (auto trouble = ensure_schema(raw, path, options_.make); trouble) {
         // A file that is not ours is left as it is, its log included.
         sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);

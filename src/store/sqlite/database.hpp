@@ -37,7 +37,8 @@ struct database_options {
     std::string path;
     std::string vfs;  ///< empty: the system's
     bool full = false;
-    bool make = true;  ///< an empty file becomes a store
+    bool make = true;           ///< an empty file becomes a store
+    int fold_log_after = 1000;  ///< pages in the log, at which a commit folds them into the file
     std::string boot_id;
     process_id self;
     core::party who;

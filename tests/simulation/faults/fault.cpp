@@ -48,7 +48,7 @@ core::nanoseconds note_lasting(scene& on,
             told.text("note", about);
         }
         if (!excuses.empty()) {
-            told.raw("excuses", "[" + std::string{excuses} + "]");
+            told.checks("excuses", excuses);
         }
     }
     const auto left = std::max(on.drawn.faults_for - on.world.now(), core::nanoseconds{0});
@@ -67,7 +67,7 @@ void note_fault(scene& on, std::string_view name, std::string_view excuses, std:
         told.text("note", proc);
     }
     if (!excuses.empty()) {
-        told.raw("excuses", "[" + std::string{excuses} + "]");
+        told.checks("excuses", excuses);
     }
 }
 

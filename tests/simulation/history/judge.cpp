@@ -17,11 +17,6 @@ namespace {
 
 using namespace dibs_checker;
 
-history read(const std::string& text) {
-    std::istringstream from{text};
-    return read_history(from);
-}
-
 std::vector<verdict> all_verdicts(const history& of) {
     const subject whole{of};
     std::vector<verdict> found;
@@ -31,48 +26,60 @@ std::vector<verdict> all_verdicts(const history& of) {
     return found;
 }
 
-}  // namespace
-
-judgement judge(const std::string& text) {
-    judgement told;
-    try {
-        for (const auto& one : all_verdicts(read(text))) {
-            told.judged += one.judged;
-            told.excused += one.excused.count();
-            const std::string title{title_of(one.check)};
-            for (const auto& found : one.violations.kept()) {
-                told.violations.push_back(title + ": " + found.what);
-            }
-            if (one.undecided.count() > 0) {
-                told.violations.push_back(title + ": undecided");
-            }
-        }
-    } catch (const bad_history& fault) {
-        told.violations.push_back(std::string{"the history cannot be read: "} + fault.what());
-    }
-    return told;
-}
-
-std::string report(const std::string& text) {
-    const auto whole = read(text);
+std::string report_of(const history& whole) {
     std::ostringstream into;
     write_text(into, whole, all_verdicts(whole));
     return into.str();
 }
 
-std::string picture(const std::string& text) {
-    const auto whole = read(text);
+}  // namespace
+
+judgement judge(const written_history& of) {
+    judgement told;
+    if (!of.complaint.empty()) {
+        told.violations.push_back("the history cannot be read: " + of.complaint);
+        return told;
+    }
+    for (const auto& one : all_verdicts(of.events)) {
+        told.judged += one.judged;
+        told.excused += one.excused.count();
+        const std::string title{title_of(one.check)};
+        for (const auto& found : one.violations.kept()) {
+            told.violations.push_back(title + ": " + found.what);
+        }
+        if (one.undecided.count() > 0) {
+            told.violations.push_back(title + ": undecided");
+        }
+    }
+    return told;
+}
+
+std::string report(const written_history& of) {
+    return of.complaint.empty() ? report_of(of.events) : of.complaint + "\n";
+}
+
+std::string report_of_text(const std::string& lines) {
+    std::istringstream from{lines};
+    try {
+        return report_of(read_history(from));
+    } catch (const bad_history& fault) {
+        return std::string{fault.what()} + "\n";
+    }
+}
+
+std::string picture(const written_history& of) {
     std::ostringstream into;
-    write_picture(into, whole, all_verdicts(whole));
+    if (of.complaint.empty()) {
+        write_picture(into, of.events, all_verdicts(of.events));
+    }
     return into.str();
 }
 
-std::string in_words(const std::string& text) {
-    const auto whole = read(text);
+std::string in_words(const written_history& of) {
     std::string told;
-    for (const auto& one : whole.events) {
-        told +=
-            at_text(one.sim()) + "  " + event_name(one) + "  " + event_fields(whole, one) + "\n";
+    for (const auto& one : of.events.events) {
+        told += at_text(one.sim()) + "  " + event_name(one) + "  " + event_fields(of.events, one) +
+                "\n";
     }
     return told;
 }

@@ -2,6 +2,7 @@
 #pragma once
 // One run of the simulator, from its plan to its verdict.
 
+#include "simulation/history/recorder.hpp"
 #include "simulation/run/plan.hpp"
 
 #include <cstdint>
@@ -12,8 +13,7 @@ namespace dibs::simulation {
 
 struct outcome {
     std::vector<std::string> violations;
-    std::string history;
-    std::uint64_t digest = 0;  ///< of the history
+    written_history history;
     std::uint64_t steps = 0;
     std::uint64_t operations = 0;  ///< acquires, renewals and releases that were answered
     std::uint64_t grants = 0;
@@ -21,7 +21,16 @@ struct outcome {
     std::uint64_t lost_updates = 0;
 };
 
-/// `judged`: the checker judges the history, too, not the two cheap laws alone.
-[[nodiscard]] outcome run(const plan& drawn, bool judged = true);
+/// The run alone, under the two cheap laws.
+[[nodiscard]] outcome run(const plan& drawn);
+
+/// Adds what the checker finds in its history.
+void judge(outcome& of);
+
+[[nodiscard]] inline outcome judged_run(const plan& drawn) {
+    auto told = run(drawn);
+    judge(told);
+    return told;
+}
 
 }  // namespace dibs::simulation

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/stores/memory_disk.hpp"
 
+#include "simulation/stores/recycled_memory.hpp"
+
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -63,12 +65,12 @@ void put_into(std::vector<unsigned char>& to, const memory_disk::write& what) {
         what.bytes.begin(), what.bytes.end(), to.begin() + static_cast<std::ptrdiff_t>(what.at));
 }
 
-int change(handle& mine, memory_disk::write what) {
+int change(handle& mine, const memory_disk::write& what) {
     if (!mine.disk || !mine.disk->may_write(mine)) {
         return SQLITE_IOERR_WRITE;
     }
     put_into(mine.of->bytes, what);
-    mine.of->unsynced.push_back(std::move(what));
+    mine.of->unsynced.add(what);
     return SQLITE_OK;
 }
 
@@ -76,15 +78,15 @@ int write_file(sqlite3_file* file, const void* from, int amount, sqlite3_int64 o
     memory_disk::write what;
     what.at = static_cast<std::size_t>(offset);
     const auto* bytes = static_cast<const unsigned char*>(from);
-    what.bytes.assign(bytes, bytes + amount);
-    return change(of(file), std::move(what));
+    what.bytes = {bytes, static_cast<std::size_t>(amount)};
+    return change(of(file), what);
 }
 
 int truncate_file(sqlite3_file* file, sqlite3_int64 size) {
     memory_disk::write what;
     what.at = static_cast<std::size_t>(size);
     what.cuts = true;
-    return change(of(file), std::move(what));
+    return change(of(file), what);
 }
 
 int sync_file(sqlite3_file* file, int) {
@@ -92,9 +94,8 @@ int sync_file(sqlite3_file* file, int) {
     if (!mine.disk || !mine.disk->may_write(mine)) {
         return SQLITE_IOERR_FSYNC;
     }
-    for (const auto& one : std::exchange(mine.of->unsynced, {})) {
-        put_into(mine.of->synced, one);
-    }
+    mine.of->unsynced.each([&](const auto& one) { put_into(mine.of->synced, one); });
+    mine.of->unsynced.clear();
     return SQLITE_OK;
 }
 
@@ -314,6 +315,17 @@ int last_error(sqlite3_vfs*, int, char*) {
     return 0;
 }
 
+/// For the whole process, before anything of SQLite is used: there is one thread, and nobody asks how
+/// much memory is in use. Where that comes too late it is slower, and nothing else.
+bool prepare_sqlite() {
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &recycled_memory());
+#endif
+    return true;
+}
+
 sqlite3_vfs& disk_vfs() {
     static sqlite3_vfs made = [] {
         sqlite3_vfs all{};
@@ -336,7 +348,19 @@ sqlite3_vfs& disk_vfs() {
 
 }  // namespace
 
+void memory_disk::write_list::add(const write& what) {
+    list_.push_back({what.at, bytes_.size(), what.bytes.size(), what.cuts});
+    bytes_.insert(bytes_.end(), what.bytes.begin(), what.bytes.end());
+}
+
+void memory_disk::write_list::clear() noexcept {
+    list_.clear();
+    bytes_.clear();
+}
+
 memory_disk::memory_disk(random chosen_by) : random_(chosen_by) {
+    static const bool prepared = prepare_sqlite();
+    static_cast<void>(prepared);
     current = this;
     sqlite3_vfs_register(&disk_vfs(), 0);
 }
@@ -421,11 +445,11 @@ void memory_disk::lose_power() {
     for (auto& [path, one] : files_) {
         auto kept = one->synced;
         const auto share = static_cast<unsigned>(random_.below(1001));
-        for (const auto& late : one->unsynced) {
+        one->unsynced.each([&](const auto& late) {
             if (random_.chance(share)) {
                 put_into(kept, late);
             }
-        }
+        });
         auto anew = std::make_shared<file>();
         anew->bytes = kept;
         anew->synced = std::move(kept);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,15 +44,38 @@ class memory_disk {
 
     // --- for the VFS -----------------------------------------------------------------------------
 
+    /// A change of a file.
     struct write {
         std::size_t at = 0;
-        std::vector<unsigned char> bytes;
+        std::span<const unsigned char> bytes{};
         bool cuts = false;  ///< the file ends at `at`
+    };
+    /// Changes in their order, with all their bytes in one place: a log has thousands of them.
+    class write_list {
+      public:
+        void add(const write& what);
+        void clear() noexcept;
+        template <typename Told>
+        void each(Told told) const {
+            for (const auto& one : list_) {
+                told(write{one.at, std::span{bytes_}.subspan(one.from, one.size), one.cuts});
+            }
+        }
+
+      private:
+        struct place {
+            std::size_t at = 0;
+            std::size_t from = 0;
+            std::size_t size = 0;
+            bool cuts = false;
+        };
+        std::vector<place> list_;
+        std::vector<unsigned char> bytes_;
     };
     struct file {
         std::vector<unsigned char> bytes;
         std::vector<unsigned char> synced;
-        std::vector<write> unsynced;
+        write_list unsynced;
         int shared_locks = 0;
         bool reserved = false;
         bool exclusive = false;

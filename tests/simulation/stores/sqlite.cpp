@@ -41,6 +41,10 @@ constexpr store::capabilities sqlite_caps{
 constexpr core::nanoseconds work_least = core::microseconds{20};
 constexpr core::nanoseconds work_most = core::microseconds{400};
 
+/// Pages. Each look for a page in the log goes through its versions since the last fold, of which a
+/// run would see a handful otherwise; so it also dies and loses power around one more often.
+constexpr int fold_log_after = 100;
+
 class host_store;
 
 /// What the store objects of the host share.
@@ -104,6 +108,7 @@ class host_store final : public store::store, private sqlite::surroundings {
         options.path = "/dibs.db";
         options.vfs = memory_disk::name;
         options.boot_id = model_.boot();
+        options.fold_log_after = fold_log_after;
         options.self = id_;
         options.who.host = "simulated";
         options.who.pid = static_cast<std::int64_t>(in.number());

@@ -6,7 +6,7 @@
 namespace dibs::simulation {
 
 recorder::line call_line(client_process& in,
-                         std::string_view op,
+                         op_word op,
                          std::string_view phase,
                          std::uint64_t call,
                          std::string_view key) {
@@ -92,7 +92,7 @@ class release_told final : public release_handler {
 }  // namespace
 
 void note_granted(client_process& in,
-                  std::string_view op,
+                  op_word op,
                   std::uint64_t call,
                   core::nanoseconds ttl,
                   const core::lease_state& state) {

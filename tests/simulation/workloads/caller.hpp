@@ -37,14 +37,14 @@ class held_lease {
 
 /// Begins the line of a call.
 recorder::line call_line(client_process& in,
-                         std::string_view op,
+                         op_word op,
                          std::string_view phase,
                          std::uint64_t call,
                          std::string_view key);
 
 /// Writes down the good end of an `acquire` or `adopt`.
 void note_granted(client_process& in,
-                  std::string_view op,
+                  op_word op,
                   std::uint64_t call,
                   core::nanoseconds ttl,
                   const core::lease_state& granted);

@@ -177,7 +177,7 @@ class guarded_value final : public workload {
             if (call != 0) {
                 auto told = call_line(mine->by, "read", "ok", call, mine->at.value->name());
                 if (given.value.empty()) {
-                    told.raw("value", "null");
+                    told.null("value");
                 } else {
                     told.number("value", given.value.back());
                 }
@@ -264,7 +264,7 @@ class guarded_value final : public workload {
     /// The value as it is in the end, read by somebody who has nothing to do with the lock.
     void write_final(const place& of) {
         const auto call = scene_.history.new_id();
-        const auto op = kind_ == shape::counter ? "count" : "members";
+        const op_word op = kind_ == shape::counter ? op_word{"count"} : op_word{"members"};
         for (const auto* phase : {"inv", "ok"}) {
             auto told = scene_.history.event(op, phase);
             told.number("call", call)
@@ -278,19 +278,15 @@ class guarded_value final : public workload {
             if (kind_ == shape::counter) {
                 told.number("value", kept.empty() ? 0 : kept.front());
             } else {
-                std::string all = "[";
-                for (const auto one : kept) {
-                    all += (all.size() > 1 ? "," : "") + std::to_string(one);
-                }
-                told.raw("values", all + "]");
+                told.values("values", kept);
             }
         }
     }
 
     // --- what is written down: a register's steps one by one, an update of the others as one call -
 
-    [[nodiscard]] std::string_view verb() const {
-        return kind_ == shape::counter ? "increment" : "add";
+    [[nodiscard]] op_word verb() const {
+        return kind_ == shape::counter ? op_word{"increment"} : op_word{"add"};
     }
 
     void begin_update(turn& mine) {
@@ -323,16 +319,13 @@ class guarded_value final : public workload {
         finish(mine);
     }
 
-    [[nodiscard]] std::uint64_t begin_call(turn& mine, std::string_view op) {
+    [[nodiscard]] std::uint64_t begin_call(turn& mine, op_word op) {
         const auto call = scene_.history.new_id();
         call_line(mine.by, op, "inv", call, mine.at.value->name()).number("fence", mine.fence);
         return call;
     }
 
-    void end_call(turn& mine,
-                  std::string_view op,
-                  std::uint64_t call,
-                  const target::answer& given) {
+    void end_call(turn& mine, op_word op, std::uint64_t call, const target::answer& given) {
         if (call == 0) {
             return;
         }

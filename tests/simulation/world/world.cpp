@@ -6,6 +6,20 @@
 
 namespace dibs::simulation {
 
+namespace {
+
+/// A task, an answer.
+constexpr core::nanoseconds soon = core::microseconds{500};
+
+}  // namespace
+
+std::vector<world::entry>* world::next() noexcept {
+    if (soon_.empty() || later_.empty()) {
+        return !soon_.empty() ? &soon_ : !later_.empty() ? &later_ : nullptr;
+    }
+    return later{}(soon_.front(), later_.front()) ? &later_ : &soon_;
+}
+
 void world::at(sim_time when, event what) {
     std::uint32_t slot = 0;
     if (free_.empty()) {
@@ -16,20 +30,21 @@ void world::at(sim_time when, event what) {
         free_.pop_back();
         events_[slot] = std::move(what);
     }
-    heap_.push_back({std::max(when, now_), numbered_++, slot});
-    std::push_heap(heap_.begin(), heap_.end(), later);
+    auto& heap = when - now_ < soon ? soon_ : later_;
+    heap.push_back({std::max(when, now_), numbered_++, slot});
+    std::push_heap(heap.begin(), heap.end(), later{});
 }
 
 void world::run_until(sim_time end) {
-    while (!heap_.empty() && heap_.front().when <= end) {
-        std::pop_heap(heap_.begin(), heap_.end(), later);
-        const auto next = heap_.back();
-        heap_.pop_back();
-        now_ = next.when;
+    for (auto* heap = next(); heap != nullptr && heap->front().when <= end; heap = next()) {
+        std::pop_heap(heap->begin(), heap->end(), later{});
+        const auto first = heap->back();
+        heap->pop_back();
+        now_ = first.when;
         ++steps_;
-        auto what = std::move(events_[next.slot]);
-        events_[next.slot] = {};
-        free_.push_back(next.slot);
+        auto what = std::move(events_[first.slot]);
+        events_[first.slot] = {};
+        free_.push_back(first.slot);
         what();
     }
     now_ = std::max(now_, end);
@@ -38,7 +53,8 @@ void world::run_until(sim_time end) {
 void world::clear() {
     while (!events_.empty()) {
         auto all = std::exchange(events_, {});
-        heap_.clear();
+        soon_.clear();
+        later_.clear();
         free_.clear();
     }
 }

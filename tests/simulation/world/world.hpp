@@ -38,14 +38,20 @@ class world {
         std::uint64_t number;
         std::uint32_t slot;
     };
-    [[nodiscard]] static bool later(const entry& one, const entry& other) noexcept {
-        return one.when != other.when ? one.when > other.when : one.number > other.number;
-    }
+    struct later {
+        bool operator()(const entry& one, const entry& other) const noexcept {
+            return one.when != other.when ? one.when > other.when : one.number > other.number;
+        }
+    };
+
+    /// The earliest of all, in its queue; null: nothing is left.
+    [[nodiscard]] std::vector<entry>* next() noexcept;
 
     sim_time now_{};
     std::uint64_t steps_ = 0;
     std::uint64_t numbered_ = 0;
-    std::vector<entry> heap_;
+    std::vector<entry> soon_;    ///< a heap: most of what comes next, and so a short one
+    std::vector<entry> later_;   ///< a heap: the rest, often no longer wanted when it comes
     std::vector<event> events_;  ///< what the entries' slots hold
     std::vector<std::uint32_t> free_;
 };
