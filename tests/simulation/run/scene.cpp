@@ -14,6 +14,8 @@ scene::scene(const plan& from) : drawn(from), chance(from.seed) {
             const auto up_for = chance.between(std::chrono::minutes{1}, std::chrono::hours{2000});
             one.machine = std::make_unique<host>(
                 world, "host" + std::to_string(at), up_for, std::chrono::hours{24 * 365 * 56});
+            const auto note = [this, machine = one.machine.get()] { note_clocks(*machine); };
+            one.machine->on_change({note, note});
         }
         one.on = one.machine ? one.machine.get() : seats_.front().on;
     }
@@ -27,6 +29,15 @@ scene::~scene() {
         }
     }
     world.clear();
+}
+
+/// The checker draws straight lines between the times that it knows.
+void scene::note_clocks(const host& of) {
+    for (const auto& one : seats_) {
+        if (one.on == &of && one.now && one.now->alive()) {
+            history.event("clock").text("proc", one.now->name()).time("local_ns", of.now());
+        }
+    }
 }
 
 void scene::start_all() {

@@ -69,6 +69,7 @@ class scene {
 
   private:
     void start(seat& one);
+    void note_clocks(const host& of);
 
     std::unique_ptr<store_model> store_;
     std::vector<seat> seats_;
