@@ -18,7 +18,7 @@ constexpr unsigned flights_max = 4;
 
 /// A batch leaves beside others when it holds this many. Smaller ones cost the store more in steps
 /// than they save in waiting.
-constexpr std::size_t worth_a_flight = 24;
+constexpr std::size_t worth_a_flight = 32;
 
 }  // namespace
 

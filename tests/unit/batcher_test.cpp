@@ -108,16 +108,16 @@ TEST_F(Batcher, WhatComesWhileABatchIsUnderWaySharesTheNext) {
 TEST_F(Batcher, WhatIsWorthAStepOfItsOwnLeavesBesideAnother) {
     submit(acquire_number(0));
     world.run_ready();
-    for (unsigned number = 1; number < 24; ++number) {
+    for (unsigned number = 1; number < 32; ++number) {
         submit(acquire_number(number));
     }
     world.run_ready();
-    EXPECT_EQ(target.batches.size(), 1U) << "23 wait for the answer";
-    submit(acquire_number(24));
+    EXPECT_EQ(target.batches.size(), 1U) << "31 wait for the answer";
+    submit(acquire_number(32));
     world.run_ready();
     ASSERT_EQ(target.batches.size(), 2U);
-    EXPECT_EQ(target.batches[1].entries.size(), 24U);
-    const auto alone = submit(acquire_number(25));
+    EXPECT_EQ(target.batches[1].entries.size(), 32U);
+    const auto alone = submit(acquire_number(33));
     world.run_ready();
     EXPECT_EQ(target.batches.size(), 2U);
     target.batches[0].answer_all(answer_of(verdict::granted));
@@ -133,17 +133,17 @@ TEST_F(Batcher, WhatIsWorthAStepOfItsOwnLeavesBesideAnother) {
 
 TEST_F(Batcher, NoMoreThanFourBatchesOfALaneAreUnderWay) {
     for (unsigned batch = 0; batch < 6; ++batch) {
-        for (unsigned number = 0; number < 30; ++number) {
+        for (unsigned number = 0; number < 40; ++number) {
             submit(acquire_number(100 * batch + number));
         }
         world.run_ready();
     }
     ASSERT_EQ(target.batches.size(), 4U);
-    EXPECT_EQ(batches.in_flight(), 120U);
+    EXPECT_EQ(batches.in_flight(), 160U);
     target.batches[2].answer_all(answer_of(verdict::granted));
     world.run_ready();
     ASSERT_EQ(target.batches.size(), 5U);
-    EXPECT_EQ(target.batches[4].entries.size(), 60U) << "all that waited meanwhile";
+    EXPECT_EQ(target.batches[4].entries.size(), 80U) << "all that waited meanwhile";
 }
 
 TEST_F(Batcher, ReleasesGoBeforeAcquires) {

@@ -164,10 +164,10 @@ TEST(RedisSteps, BelieveNoReplyThatIsNotOfTheScript) {
     std::vector<core::entry> batch(1);
     batch[0].what = testing::acquire_of("k", testing::holder_of(1));
     const std::vector<std::uint32_t> order{0};
+    std::vector<core::answer> answers(1);
     const auto believed = [&](std::string_view bytes) {
         reply_reader reader;
         reader.feed(bytes);
-        std::vector<core::answer> answers(1);
         return reader.next() == reply_reader::state::complete &&
                read_batch(reader.current(), {"p", "w"}, batch, order, answers);
     };
@@ -182,6 +182,33 @@ TEST(RedisSteps, BelieveNoReplyThatIsNotOfTheScript) {
                               "*3\r\n:5\r\n*1\r\n$1\r\nv\r\n*1\r\n$1\r\nv\r\n"}) {
         EXPECT_FALSE(believed(bytes)) << bytes;
     }
+    // The short way: a fence, which is the server's time, or the first and the last of a block.
+    EXPECT_TRUE(believed("*2\r\n:5\r\n:5\r\n"));
+    EXPECT_EQ(answers[0].what, core::verdict::granted);
+    EXPECT_EQ(answers[0].fences, (core::fence_block{5, 5}));
+    EXPECT_TRUE(believed("*2\r\n:5\r\n$3\r\n2 5\r\n"));
+    EXPECT_EQ(answers[0].fences, (core::fence_block{2, 5}));
+    for (const auto* bytes : {"*2\r\n:5\r\n$3\r\n2 4\r\n",
+                              "*2\r\n:5\r\n$3\r\n6 5\r\n",
+                              "*2\r\n:5\r\n$3\r\n0 5\r\n",
+                              "*2\r\n:5\r\n$1\r\n5\r\n",
+                              "*2\r\n:5\r\n$5\r\n2 5 5\r\n"}) {
+        EXPECT_FALSE(believed(bytes)) << bytes;
+    }
+    batch[0].what = testing::renew_of("k", testing::holder_of(1));
+    EXPECT_TRUE(believed("*2\r\n:5\r\n$5\r\n1 2 3\r\n"));
+    EXPECT_EQ(answers[0].what, core::verdict::renewed);
+    EXPECT_EQ(answers[0].fences, (core::fence_block{2, 3}));
+    EXPECT_TRUE(answers[0].waiters);
+    EXPECT_FALSE(believed("*2\r\n:5\r\n$5\r\n1 3 2\r\n"));
+    EXPECT_FALSE(believed("*2\r\n:5\r\n:1\r\n"));
+    batch[0].what = testing::release_of("k", testing::holder_of(1));
+    EXPECT_TRUE(believed("*2\r\n:5\r\n:1\r\n"));
+    EXPECT_EQ(answers[0].what, core::verdict::released);
+    EXPECT_TRUE(answers[0].waiters);
+    EXPECT_FALSE(believed("*2\r\n:5\r\n:-1\r\n"));
+    batch[0].what = testing::revoke_of("k", 1);
+    EXPECT_FALSE(believed("*2\r\n:5\r\n:1\r\n")) << "this one has no short way";
 }
 
 }  // namespace dibs::store::redis

@@ -543,7 +543,9 @@ bool read_short(const node& told, moment when, const core::verb& what, core::ans
         made.what = verdict::granted;
         made.fences = {fences[0], fences[1]};
         made.expires = end_of(when, asked->ttl);
-        return told.what == kind::integer || told.what == kind::bulk;
+        // A fence of the short way is the server's time.
+        return (told.what == kind::integer || told.what == kind::bulk) && fences[0] > 0 &&
+               fences[0] <= fences[1] && fences[1] == static_cast<core::fence_number>(when.now);
     }
     if (const auto* asked = std::get_if<core::renew>(&what)) {
         std::array<core::fence_number, 3> numbers{};
@@ -554,11 +556,12 @@ bool read_short(const node& told, moment when, const core::verb& what, core::ans
         made.waiters = numbers[0] > 0;
         made.fences = {numbers[1], numbers[2]};
         made.expires = end_of(when, asked->ttl);
-        return true;
+        return numbers[1] > 0 && numbers[1] <= numbers[2];
     }
     made.what = verdict::released;
     made.waiters = told.number > 0;
-    return std::holds_alternative<core::release>(what) && told.what == kind::integer;
+    return std::holds_alternative<core::release>(what) && told.what == kind::integer &&
+           told.number >= 0;
 }
 
 core::fence_number seen_by(const core::verb& what) noexcept {
