@@ -67,6 +67,10 @@ void queue_order::queued(const core::acquire& asked,
     const auto now = given.now.lease;
     const auto entered = mine == of.numbers.end() ? now : of.tickets.at(mine->second).entered;
     leave(of, asked.holder);
+    if (const auto same = of.tickets.find(given.ticket); same != of.tickets.end()) {
+        laws_.breached("two in the queue of " + asked.key + " have one number");
+        of.numbers.erase(same->second.holder);
+    }
     of.tickets[given.ticket] = {asked.holder, entered, now + asked.queue, process};
     of.numbers[asked.holder] = given.ticket;
     if (sees() && given.position == 1 && of.tickets.begin()->first != given.ticket) {
