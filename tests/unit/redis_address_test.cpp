@@ -55,6 +55,23 @@ TEST(RedisAddress, IsTakenApart) {
     EXPECT_EQ(at->user, "u");
 }
 
+TEST(RedisAddress, StrictIsAskedForWithItsLongestTtl) {
+    std::string fault;
+    EXPECT_EQ(parsed("redis://h", fault)->longest_ttl, core::microseconds{0});
+    EXPECT_EQ(parsed("redis://h?guarantee=strict", fault)->longest_ttl, std::chrono::minutes{1});
+    EXPECT_EQ(parsed("redis://h?max_ttl=90s&guarantee=strict", fault)->longest_ttl,
+              std::chrono::seconds{90});
+    for (const std::string wrong : {"redis://h?max_ttl=90s",
+                                    "redis://h?guarantee=best",
+                                    "redis://h?guarantee=strict&max_ttl=90",
+                                    "redis://h?guarantee=strict&max_ttl=0s",
+                                    "redis://h?guarantee=strict&max_ttl=25h"}) {
+        fault.clear();
+        EXPECT_FALSE(parsed(wrong, fault)) << wrong;
+        EXPECT_NE(fault, "") << wrong;
+    }
+}
+
 TEST(RedisAddress, RefusesWhatItCannotUnderstand) {
     for (const std::string text :
          {"redis:",         "redis:localhost",      "redis://",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/address.hpp"
 
+#include "core/duration.hpp"
 #include "core/key.hpp"
 #include "store/redis/names.hpp"
 #include "store/url.hpp"
@@ -11,6 +12,8 @@
 namespace dibs::store::redis {
 
 namespace {
+
+constexpr core::microseconds usual_longest_ttl = std::chrono::minutes{1};
 
 template <typename Number>
 bool parse(std::string_view text, Number& number) noexcept {
@@ -79,6 +82,25 @@ bool parse_user(std::string_view text, address& into, std::string& fault) {
     return true;
 }
 
+/// After the guarantee, to which it belongs.
+bool parse_longest_ttl(const std::string& value, address& into, std::string& fault) {
+    if (into.longest_ttl == core::microseconds{0}) {
+        fault = "max_ttl goes with guarantee=strict";
+        return false;
+    }
+    try {
+        into.longest_ttl = core::parse_duration(value);
+    } catch (const std::invalid_argument& wrong) {
+        fault = "max_ttl " + std::string{wrong.what()};
+        return false;
+    }
+    if (into.longest_ttl < std::chrono::seconds{1} || into.longest_ttl > std::chrono::hours{24}) {
+        fault = "max_ttl is between 1s and 24h";
+        return false;
+    }
+    return true;
+}
+
 bool take_option(std::string_view name,
                  const std::string& value,
                  address& into,
@@ -105,7 +127,19 @@ bool take_option(std::string_view name,
     if (name == "db") {
         return parse_database(value, into, fault);
     }
-    fault = "unknown option " + core::printable(name) + "; there are: db, name, prefix";
+    if (name == "guarantee") {
+        into.longest_ttl = usual_longest_ttl;
+        if (value != "strict") {
+            fault = "guarantee is " + core::printable(value) + "; it may be strict, or left out";
+            return false;
+        }
+        return true;
+    }
+    if (name == "max_ttl") {
+        return parse_longest_ttl(value, into, fault);
+    }
+    fault = "unknown option " + core::printable(name) +
+            "; there are: db, guarantee, max_ttl, name, prefix";
     return false;
 }
 

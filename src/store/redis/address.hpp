@@ -3,6 +3,8 @@
 // Where a server is and who we are there: from redis://user:password@host:port/db?option=value or
 // redis+unix://user:password@/path/to/socket?db=0.
 
+#include "core/time.hpp"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,6 +22,9 @@ struct address {
     unsigned database = 0;
     std::string prefix;
     std::string name = "dibs";  ///< of the connections, for CLIENT LIST
+    /// guarantee=strict: no lease is longer, and nothing is granted for as long after the server has
+    /// begun anew. 0: not strict.
+    core::microseconds longest_ttl{};
 
     /// For people: without password.
     [[nodiscard]] std::string shown() const;

@@ -3,8 +3,10 @@
 -- is the same in the server's language, for exclusive grants.
 --
 -- KEYS[2i-1], [2i] of entry i: the key itself (the lock), and the key of the rest of its record
+-- KEYS[2n+1]       for a strict caller alone: the epoch of the database
 -- ARGV[1], [2]     the process that asks, and who is behind it
--- ARGV[3]          the earliest NOT_AFTER of the batch
+-- ARGV[3]          the earliest NOT_AFTER of the batch; of a strict caller, then a blank and the
+--                  longest ttl that it grants
 -- ARGV[3+i]        of entry i: dibs1 HOLDER NOT_AFTER WORDS
 --   A TTL REST_TTL FENCES                                               acquire, attached
 --   D TTL REST_TTL FENCES                                               acquire, detached
@@ -50,6 +52,11 @@
 -- Its head is woken alone, by the name of the rest on a channel of its process. Everybody else
 -- listens to the name of the rest.
 --
+-- Strict: after the server has begun anew, or another one has taken over, it may not know of leases
+-- that are held. Its replication id is another one then, also where a former primary is back. So
+-- nothing is granted until every lease of before is over. The epoch, which never expires:
+--   dibs1 REPLICATION_ID GRANTS_FROM LONGEST_TTL
+--
 -- Per entry: checks first, writes last; the fence before the lock. An entry that fails, fails
 -- alone.
 -- The short way takes what is done all day: a free key, a grant of one's own, nothing else kept. It
@@ -61,7 +68,7 @@ local ceil = math.ceil
 
 local short = 74
 local nobody = '00000000000000000000000000000000'
-local entries = #KEYS / 2
+local entries = math.floor(#KEYS / 2)
 
 local function sixteen(number)
     return format('%016.0f', number)
@@ -107,6 +114,39 @@ local now = clock[1] * 1000000 + clock[2]
 local now_text = clock[1] .. sub('00000' .. clock[2], -6)
 if #now_text ~= 16 then
     now_text = sixteen(now)
+end
+
+-- When the server grants again, for a strict caller; or why that is not known.
+local function ready_again()
+    local epoch = KEYS[2 * entries + 1]
+    local ttl = tonumber(sub(ARGV[3], 18))
+    local info, kept = call('INFO', 'replication'), call('GET', epoch)
+    if type(info) == 'table' or type(kept) == 'table' then
+        return nil, type(info) == 'table' and named(info.err, 'INFO') or named(kept.err, 'GET')
+    end
+    local id = match(info, 'master_replid:(%x+)')
+    local known, from, longest = match(kept or '', '^dibs1 (%x+) (%d+) (%d+)$')
+    from, longest = tonumber(from), tonumber(longest)
+    if kept and not known then
+        return nil, 'DIBSFORMAT ' .. (match(kept, '^dibs(%d+) ') or '?')
+    end
+    if id == known and longest >= ttl then
+        return from
+    end
+    longest = math.max(longest or 0, ttl)
+    from = id == known and from or now + longest
+    local done = call('SET', epoch, format('dibs1 %s %.0f %.0f', id, from, longest))
+    -- What cannot be kept in mind holds for this batch alone, and the next one begins anew.
+    return done.err and now + longest or from
+end
+
+local ready = 0
+if #KEYS > 2 * entries then
+    local fault
+    ready, fault = ready_again()
+    if fault then
+        return redis.error_reply(fault)
+    end
 end
 
 -- The long way. Functions are made by running over them, so this is done for those who need it.
@@ -523,6 +563,10 @@ local function all_verbs()
             return in_queue(with_result({'h', false, now + math.max(left, 0) * 1000, 0}, record),
                             record, holder, asked.queue)
         end
+        if now < ready then
+            return in_queue(with_result({'w', 0, ready, 0}, record), record, holder,
+                            asked.queue)
+        end
 
         need_room()
         if first_in_queue then
@@ -798,7 +842,7 @@ for at = 1, entries do
                 answer = type(answer) == 'number' and answer or 0
             end
         end
-    elseif (verb == 'A' or verb == 'D') and not full and
+    elseif (verb == 'A' or verb == 'D') and not full and now >= ready and
         (in_time or now_text <= sub(asked, 40, 55)) and call('GET', lock) == false then
         local kept = call('GET', rest)
         if not kept or (#kept == short and sub(kept, 1, 6) == 'dibs1 ' and

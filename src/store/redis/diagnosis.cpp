@@ -240,4 +240,20 @@ std::vector<finding> diagnose(engine& through, core::environment env) {
     return examination{through, env}.run();
 }
 
+std::string why_not_strict(engine& through, core::environment env) {
+    const auto told = ask(through, env, {"INFO", "memory"});
+    if (!told.fault.empty() || told.texts.empty()) {
+        return "the server cannot be asked whether it deletes locks when memory is short: " +
+               core::printable(told.fault) + "; allow this user INFO";
+    }
+    const auto fields = fields_of(told.texts.front());
+    const auto policy = fields.find("maxmemory_policy");
+    if (policy == fields.end() || policy->second != "noeviction") {
+        return "the server may delete locks that are held (maxmemory-policy is " +
+               (policy == fields.end() ? "unknown" : core::printable(policy->second)) +
+               "), so there is no guarantee=strict; set maxmemory-policy noeviction";
+    }
+    return "";
+}
+
 }  // namespace dibs::store::redis

@@ -51,6 +51,11 @@ std::string names::rest(std::string_view key) const {
     return name;
 }
 
+std::string names::epoch() const {
+    // No key's: those may not hold the ending.
+    return prefix_ + std::string{ending} + "=epoch";
+}
+
 std::optional<std::string> names::key_of_rest(std::string_view name) const {
     if (name.ends_with(tagged_ending)) {
         name.remove_suffix(tagged_ending.size());

@@ -27,6 +27,8 @@ class names {
     [[nodiscard]] static std::string channel_of_process(std::string_view process);
     /// The process of such a channel; empty when it is none.
     [[nodiscard]] static std::string_view process_of_channel(std::string_view channel) noexcept;
+    /// Of the whole database: which server's grants count.
+    [[nodiscard]] std::string epoch() const;
     /// The user's key of such a name; empty when it is none, or one of another prefix.
     [[nodiscard]] std::optional<std::string> key_of_rest(std::string_view name) const;
 

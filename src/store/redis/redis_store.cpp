@@ -57,9 +57,10 @@ class redis_store final : public store {
     redis_store(core::environment env, redis_options options)
         : env_(env),
           location_(options.where.shown()),
-          self_(std::make_shared<const redis::speaker>(
-              redis::speaker{redis::names{options.where.prefix},
-                             {draw_process(env.random), redis::text_of(options.who)}})),
+          caps_(redis_capabilities(options.where.longest_ttl)),
+          self_(std::make_shared<const redis::speaker>(redis::speaker{
+              redis::names{options.where.prefix},
+              {draw_process(env.random), redis::text_of(options.who), options.where.longest_ttl}})),
           box_(std::make_shared<mailbox>(env.exec)),
           engine_(std::make_shared<redis::engine>(
               env,
@@ -76,11 +77,19 @@ class redis_store final : public store {
                   }},
               redis::names::channel_of_process(self_->self.process))) {}
 
-    redis::trouble start() { return engine_->start(); }
+    redis::trouble start() {
+        auto trouble = engine_->start();
+        if (!trouble.error && self_->self.longest_ttl > core::microseconds{0}) {
+            if (auto why = redis::why_not_strict(*engine_, env_); !why.empty()) {
+                return {errc::store_refused, location_ + ": " + why};
+            }
+        }
+        return trouble;
+    }
 
     ~redis_store() override { close(); }
 
-    [[nodiscard]] const capabilities& caps() const noexcept override { return truths; }
+    [[nodiscard]] const capabilities& caps() const noexcept override { return caps_; }
     [[nodiscard]] const std::string& location() const noexcept override { return location_; }
 
     void execute(lane which, std::vector<core::entry> batch, batch_completion done) override {
@@ -162,6 +171,7 @@ class redis_store final : public store {
 
     const core::environment env_;
     const std::string location_;
+    const capabilities caps_;
     const process_mark made_here_;
     bool closed_ = false;
 
@@ -173,8 +183,12 @@ class redis_store final : public store {
 
 }  // namespace
 
-const capabilities& redis_capabilities() noexcept {
-    return truths;
+capabilities redis_capabilities(core::microseconds longest_ttl) noexcept {
+    auto made = truths;
+    if (longest_ttl > core::microseconds{0}) {
+        made.ttl_max = longest_ttl;
+    }
+    return made;
 }
 
 std::unique_ptr<store> open_redis_store(core::environment env,

@@ -21,7 +21,8 @@ struct redis_options {
     core::party who;
 };
 
-[[nodiscard]] const capabilities& redis_capabilities() noexcept;
+/// `longest_ttl` as in the address.
+[[nodiscard]] capabilities redis_capabilities(core::microseconds longest_ttl) noexcept;
 
 /// Opens the store, or says why not: null, `error` set and `detail` naming server and cause. Blocks
 /// until the server has greeted, at most about two seconds per address. Errors: store_unreachable,

@@ -179,11 +179,14 @@ void write_call(command_writer& writer,
                 std::size_t entries,
                 std::size_t payloads,
                 std::int64_t earliest_end,
+                bool acquires,
                 KeyOf key_of) {
-    writer.begin(3 + 2 * entries + 3 + entries + payloads);
+    const bool strict = acquires && self.longest_ttl > microseconds{0};
+    const auto keys = 2 * entries + (strict ? 1U : 0U);
+    writer.begin(3 + keys + 3 + entries + payloads);
     writer.word(how == send_as::name ? "EVALSHA" : "EVAL");
     writer.word(how == send_as::name ? script_name() : script_text());
-    writer.word(static_cast<std::int64_t>(2 * entries));
+    writer.word(static_cast<std::int64_t>(keys));
     std::string name;
     for (std::size_t at = 0; at < entries; ++at) {
         const std::string& key = key_of(at);
@@ -192,10 +195,16 @@ void write_call(command_writer& writer,
         where.put_rest(name, key);
         writer.word(name);
     }
+    if (strict) {
+        writer.word(where.epoch());
+    }
     writer.word(self.process);
     writer.word(self.who);
     words end;
     end.sixteen(earliest_end);
+    if (strict) {
+        end.add(self.longest_ttl.count());
+    }
     writer.word(end.text().substr(1));
 }
 
@@ -427,6 +436,13 @@ core::answer answer_of(const parts& told,
         case 'l':
             made.what = verdict::too_late;
             break;
+        case 'w':
+            made.what = verdict::not_ready;
+            made.retry_after = when.left(number_of(*told[2]));
+            made.detail =
+                "the server has begun anew or taken over, or strict leases are new to it; "
+                "leases of before may still be held";
+            break;
         case 'r':
             made.what = verdict::released;
             break;
@@ -603,11 +619,13 @@ void write_batch(std::string& out,
                  std::span<const core::entry> batch,
                  std::span<const std::uint32_t> order) {
     auto earliest = no_end;
+    bool acquires = false;
     std::size_t payloads = 0;
     for (const auto at : order) {
         payloads += payload_of(batch[at].what) != nullptr ? 1U : 0U;
         if (const auto* asked = std::get_if<core::acquire>(&batch[at].what)) {
             earliest = std::min(earliest, end_of(*asked));
+            acquires = true;
         }
     }
     command_writer writer{out};
@@ -619,6 +637,7 @@ void write_batch(std::string& out,
         order.size(),
         payloads,
         earliest,
+        acquires,
         [&](std::size_t at) -> const std::string& { return core::key_of(batch[order[at]].what); });
     words said;
     for (const auto at : order) {
@@ -648,6 +667,7 @@ void write_looks(std::string& out,
                keys.size(),
                0,
                no_end,
+               false,
                [&](std::size_t at) -> const std::string& { return keys[at]; });
     words said;
     begin(said, {});
@@ -762,7 +782,8 @@ bool surely_not_executed(std::string_view text) noexcept {
                                    [&](const auto& one) { return text.starts_with(one.begins); });
     // The rights of the commands inside of the script; the first ones are asked for before any
     // entry.
-    return known || text.find("ACL failure in script") != std::string_view::npos ||
+    return known || text.starts_with("DIBSFORMAT") ||
+           text.find("ACL failure in script") != std::string_view::npos ||
            text.find("can't run this command") != std::string_view::npos ||
            text.starts_with("ERR unknown command");
 }

@@ -22,6 +22,8 @@ inline constexpr core::fence_number fence_limit = (core::fence_number{1} << 53U)
 struct caller {
     std::string process;  ///< told apart from others by it alone
     std::string who;      ///< see party_text.hpp
+    /// Of guarantee=strict: the longest ttl that is granted; 0: not strict.
+    core::microseconds longest_ttl{};
 };
 
 /// A refusal when the entry cannot be sent at all.

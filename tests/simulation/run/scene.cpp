@@ -19,7 +19,8 @@ scene::scene(const plan& from) : drawn(from), chance(from.seed) {
         }
         one.on = one.machine ? one.machine.get() : seats_.front().on;
     }
-    store_ = drawn.store->make({world, history, laws, chance.split(), *seats_.front().on});
+    store_ =
+        drawn.store->make({world, history, laws, chance.split(), *seats_.front().on, drawn.ttl});
 }
 
 scene::~scene() {

@@ -51,7 +51,11 @@ constexpr std::array moods{
 class redis_model final : public replicated_server<redis::keyspace> {
   public:
     explicit redis_model(store_context context)
-        : replicated_server(context), names_(random_.chance(500) ? "" : "app:") {}
+        : replicated_server(context),
+          names_(random_.chance(500) ? "" : "app:"),
+          longest_ttl_(random_.chance(500) ? std::chrono::ceil<core::microseconds>(context.ttl)
+                                           : core::microseconds{0}),
+          caps_(store::redis_capabilities(longest_ttl_)) {}
 
     // --- to the simulator ------------------------------------------------------------------------
 
@@ -82,9 +86,7 @@ class redis_model final : public replicated_server<redis::keyspace> {
 
     // --- to the network --------------------------------------------------------------------------
 
-    [[nodiscard]] const store::capabilities& caps() const override {
-        return store::redis_capabilities();
-    }
+    [[nodiscard]] const store::capabilities& caps() const override { return caps_; }
 
     [[nodiscard]] store::answers execute(session from,
                                          sim_time sent,
@@ -137,11 +139,13 @@ class redis_model final : public replicated_server<redis::keyspace> {
     }
 
   private:
-    [[nodiscard]] static wire::caller self(session of) {
+    [[nodiscard]] bool is_strict() const { return longest_ttl_ > core::microseconds{0}; }
+
+    [[nodiscard]] wire::caller self(session of) const {
         core::party told;
         told.host = "simulated";
         told.pid = static_cast<std::int64_t>(of);
-        return {std::to_string(of), wire::text_of(told)};
+        return {std::to_string(of), wire::text_of(told), longest_ttl_};
     }
     [[nodiscard]] std::shared_ptr<const wire::speaker> speaker(session of) const {
         return std::make_shared<const wire::speaker>(wire::speaker{names_, self(of)});
@@ -212,6 +216,8 @@ class redis_model final : public replicated_server<redis::keyspace> {
         around.now_us = clock().wall.time_since_epoch().count();
         around.takes_no_writes = how.takes_no_writes;
         around.full = how.full;
+        around.replication_id = id(replication_id_);
+        around.run_id = id(run_id_);
         around.listeners = [this](const std::string& channel) {
             const auto key = names_.key_of_rest(channel);
             return key ? static_cast<std::int64_t>(watchers_of(*key).size()) : 0;
@@ -271,13 +277,27 @@ class redis_model final : public replicated_server<redis::keyspace> {
         return found;
     }
 
-    void restarted() override { scripts_.forget_all(); }
+    void restarted() override {
+        scripts_.forget_all();
+        ++replication_id_;
+    }
+
+    [[nodiscard]] static std::string id(std::uint64_t number) {
+        auto digits = std::to_string(number);
+        return digits.insert(0, 40 - digits.size(), '0');
+    }
 
     static constexpr unsigned forgets_scripts_per_mille = 10;
 
     const wire::names names_;
     std::map<std::string, session> woken_;  ///< by the batch under way, as the head of a queue
+    const core::microseconds longest_ttl_;  ///< 0: not strict
+    const store::capabilities caps_;
     redis::script_engine scripts_;
+    std::uint64_t replication_id_ = 1;  ///< new whenever a server begins to be the primary
+    std::uint64_t run_id_ = 1;          ///< new whenever a server begins
+    std::uint64_t other_run_id_ = 2;
+    bool stepped_ = false;
 };
 
 }  // namespace

@@ -101,7 +101,8 @@ struct store_context {
     recorder& history;
     invariants& laws;
     random chosen_by;
-    host& machine;  ///< of the processes, for a store on the same host
+    host& machine;          ///< of the processes, for a store on the same host
+    core::nanoseconds ttl;  ///< of the leases
 };
 
 struct store_kind {

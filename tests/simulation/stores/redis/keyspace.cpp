@@ -65,6 +65,7 @@ const keyspace::command* keyspace::command_named(std::string_view name) {
         command{"ZRANGE", 4, 5, false, false, &keyspace::range},
         command{"ZCARD", 2, 2, false, false, &keyspace::count_ranked},
         command{"TIME", 1, 1, false, false, &keyspace::time},
+        command{"INFO", 2, 2, false, false, &keyspace::info},
         command{"PUBLISH", 3, 3, false, false, &keyspace::publish},
         command{"PUBSUB", 2, 1'000, false, false, &keyspace::pubsub},
     };
@@ -339,6 +340,14 @@ told keyspace::count_ranked(words asked, surroundings& at) {
 told keyspace::time(words, surroundings& at) {
     return told::array({told::of(std::to_string(at.now_us / 1'000'000)),
                         told::of(std::to_string(at.now_us % 1'000'000))});
+}
+
+/// The two lines that say which server it is.
+told keyspace::info(words asked, surroundings& at) {
+    return told::of(same_word(asked[1], "REPLICATION")
+                        ? "# Replication\r\nrole:master\r\nmaster_replid:" + at.replication_id +
+                              "\r\n"
+                        : "# Server\r\nrun_id:" + at.run_id + "\r\n");
 }
 
 told keyspace::publish(words asked, surroundings& at) {

@@ -31,6 +31,9 @@ class keyspace {
         /// Its memory is full: what needs more is refused, but to a script that wrote already.
         bool full = false;
         bool script_wrote = false;
+        /// Told by INFO, of 40 digits.
+        std::string replication_id{};
+        std::string run_id{};
     };
 
     using words = std::span<const std::string_view>;
@@ -64,6 +67,7 @@ class keyspace {
     [[nodiscard]] told persist(words asked, surroundings& at);
     [[nodiscard]] told time(words asked, surroundings& at);
     [[nodiscard]] told publish(words asked, surroundings& at);
+    [[nodiscard]] told info(words asked, surroundings& at);
     [[nodiscard]] told pubsub(words asked, surroundings& at);
 
     [[nodiscard]] told add_ranked(words asked, surroundings& at);

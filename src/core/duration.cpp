@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/duration.hpp"
+#include "core/duration.hpp"
 
 #include <array>
 #include <cstdint>
 #include <stdexcept>
 
-namespace dibs::cli {
+namespace dibs::core {
 
 namespace {
 
@@ -135,4 +135,4 @@ std::string show_duration(std::chrono::microseconds length) {
            " h";
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::core
