@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/steps.hpp"
 
+#include "core/duration.hpp"
 #include "core/key.hpp"
 #include "store/redis/party_text.hpp"
 #include "store/redis/script.hpp"
