@@ -42,6 +42,9 @@ void ledger::take(position at) {
             grant->prolonged = at;
             if (step.has(field::new_holder)) {
                 grant->holder = step[field::new_holder];
+                // Its fence is one alone; what lies between may be of grants that were forgotten.
+                keys_[pair_of(step[field::store], step[field::key])].fences.add(
+                    step[field::fence_last], static_cast<std::size_t>(grant - grants_.data()));
             }
         }
     } else if (step.what == op::end) {

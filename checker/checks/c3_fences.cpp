@@ -98,7 +98,8 @@ class fences_check {
         }
         ++made_.judged;
         auto& fences = lines_[pair_of(step[field::store], step[field::key])];
-        const auto first = grant->fence_last + 1;
+        const auto first =
+            step.has(field::new_holder) ? step[field::fence_last] : grant->fence_last + 1;
         if (const auto other = overlapping(fences, first, step[field::fence_last]);
             other != nowhere) {
             report("the block of fences of a grant of " + key_text(step[field::key]) + " grew to " +
@@ -158,16 +159,13 @@ class fences_check {
         }
     }
 
-    /// An acquire that began after another one had ended is told a larger fence; no two are told
-    /// the same one. Those of shared grants name but do not order.
+    /// An acquire, or an adoption, that began after another one had ended is told a larger fence; no
+    /// two are told the same one. Those of shared grants name but do not order.
     void judge_order(text_id key, const std::vector<position>& answers) {
         std::unordered_map<std::int64_t, position> seen;
         std::vector<position> exclusive;
         for (const auto at : answers) {
             const auto& now = all_.events[at];
-            if (now.what != op::acquire) {
-                continue;
-            }
             ++made_.judged;
             if (const auto [first, fresh] = seen.emplace(now[field::fence], at); !fresh) {
                 report("fence " + std::to_string(now[field::fence]) + " of " + key_text(key) +

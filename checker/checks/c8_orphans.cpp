@@ -51,6 +51,11 @@ class orphans_check {
             case op::lost:
                 keys_[now[field::key]].given_up[now[field::fence]] = at;
                 break;
+            case op::hand_over:
+                if (now.ph == phase::ok) {
+                    keys_[now[field::key]].given_up[now[field::fence]] = at;
+                }
+                break;
             case op::adopt:
                 if (now.ph == phase::ok) {
                     keys_[now[field::key]].given_up.erase(now[field::fence]);
@@ -87,7 +92,8 @@ class orphans_check {
                                name_in(all_, now[field::key]) + " as " +
                                name_in(all_, now[field::holder]) +
                                " as settled; the store still has it granted",
-                           {grant.prolonged, at});
+                           {grant.prolonged, at},
+                           of_.excuses(check_id::c1, at));
                 }
             }
         }
@@ -100,10 +106,12 @@ class orphans_check {
         }
         const auto found = settled_.find(pair_of(step[field::key], step[field::holder]));
         if (found != settled_.end()) {
+            // A store whose clock is set back, or that forgets, takes what it would have refused.
             report("key " + name_in(all_, step[field::key]) + " was granted to " +
                        name_in(all_, step[field::holder]) +
                        " after its client had settled that acquire",
-                   {found->second, at});
+                   {found->second, at},
+                   of_.excuses(check_id::c1, at));
         }
         if (!is_told(step[field::key], step[field::fence], step[field::fence_last])) {
             ++made_.judged;
@@ -140,7 +148,7 @@ class orphans_check {
                    {grant->given, at});
             return;
         }
-        if (step.has(field::sent_sim_ns)) {
+        if (step.has(field::sent_sim_ns) && !step.has(field::new_holder)) {
             judge_given_up(at, *grant);
         }
     }
@@ -170,9 +178,9 @@ class orphans_check {
         }
     }
 
-    void report(std::string what, std::vector<position> events) {
+    void report(std::string what, std::vector<position> events, bool excused = false) {
         std::sort(events.begin(), events.end());
-        made_.violations.add({std::move(what), std::move(events)});
+        (excused ? made_.excused : made_.violations).add({std::move(what), std::move(events)});
     }
 
     const subject& of_;

@@ -53,7 +53,8 @@ class wakes_check {
                 moments_[now[field::key]].push_back(
                     {now.sim(), moment::kind::progressed, 0, at, false});
                 asked_[pair_of(now[field::proc], now[field::key])].push_back(at);
-            } else if (now.what == op::acquire && now.ph != phase::inv) {
+            } else if ((now.what == op::acquire && now.ph != phase::inv) || now.is_ok(op::adopt)) {
+                // Who adopts it meanwhile has it.
                 asked_[pair_of(now[field::proc], now[field::key])].push_back(at);
             }
         }
@@ -210,7 +211,7 @@ class wakes_check {
     std::vector<int> at_work_;  ///< after each change
     std::map<text_id, std::vector<open_call>> waiters_;
     std::unordered_map<text_id, std::vector<moment>> moments_;
-    std::unordered_map<std::uint64_t, std::vector<position>> asked_;  ///< tries and answers
+    std::unordered_map<std::uint64_t, std::vector<position>> asked_;  ///< tries, answers, adoptions
     std::unordered_map<text_id, bool> shared_;
 };
 

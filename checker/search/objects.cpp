@@ -61,7 +61,7 @@ class mutex_builder {
     std::map<text_id, std::vector<mutex_op>> run() {
         for (position at = 0; at < all_.events.size(); ++at) {
             const auto& now = all_.events[at];
-            if (now.is_ok(op::acquire)) {
+            if (now.is_ok(op::acquire) || now.is_ok(op::adopt)) {
                 acquired(at);
             } else if (now.is_inv(op::release)) {
                 released(at);
@@ -75,6 +75,8 @@ class mutex_builder {
         for (position at = 0; at < all_.events.size(); ++at) {
             if (all_.events[at].what == op::end) {
                 ended(at);
+            } else if (all_.events[at].is_inv(op::hand_over)) {
+                handed_over(at);
             }
         }
         for (const auto& [key, leases] : leases_) {
@@ -129,6 +131,18 @@ class mutex_builder {
                           sure ? end->sim() : no_return);
         added.begin = at;
         added.end = sure ? inv.partner : nowhere;
+    }
+
+    /// It ends with its adoption, which brings another fence, or otherwise: at some time from now on.
+    void handed_over(position at) {
+        const auto& inv = all_.events[at];
+        const auto* end = all_.end_of(inv);
+        auto* times = lease(inv[field::key], inv[field::fence]);
+        const bool may_be = end == nullptr || end->ph != phase::fail;
+        if (times != nullptr && may_be && inv.sim() < times->may_end) {
+            times->may_end = inv.sim();
+            times->because = at;
+        }
     }
 
     lease_times* lease(text_id key, std::int64_t fence) {

@@ -181,7 +181,8 @@ class search {
                         continue;
                     }
                 } else {
-                    candidate = optional_[index - point.open.size()];
+                    // The latest first: of many endings of leases that may be, it is that of the last one.
+                    candidate = optional_[point.optional_begun - 1 - (index - point.open.size())];
                 }
             }
             if (!contains(from.at.done, candidate) && !too_early(from.at.now, candidate)) {

@@ -7,7 +7,7 @@
 // exception. It runs on the executor associated with the handler, whose context must live until
 // then, as with any asynchronous operation: stop the client first. Cancellation: terminal, partial
 // and total, through the handler's slot; a cancelled acquire ends with errc::cancelled and holds
-// nothing.
+// nothing. The other calls are short, and take no notice of it.
 
 #include <dibs/async.hpp>
 
@@ -255,6 +255,43 @@ auto async_release(lease&& held, CompletionToken&& token) {
         },
         token,
         std::move(held));
+}
+
+/// Completion: void(boost::system::error_code, std::string). As start_hand_over: with a text the
+/// handle holds nothing any more, with an error the lease stays with it, unless it is lost.
+template <typename CompletionToken>
+auto async_hand_over(lease& held, CompletionToken&& token) {
+    return boost::asio::async_initiate<CompletionToken,
+                                       void(boost::system::error_code, std::string)>(
+        [&held](auto handler) {
+            using handler_type = decltype(handler);
+            start_hand_over(held,
+                            std::make_unique<
+                                detail::asio_handler<hand_over_handler, std::string, handler_type>>(
+                                std::move(handler)));
+        },
+        token);
+}
+
+/// Completion: void(boost::system::error_code, lease). As start_adopt. The client must outlive the
+/// call.
+template <typename CompletionToken>
+auto async_adopt(client& through,
+                 std::string_view handed_over,
+                 const acquire_options& options,
+                 CompletionToken&& token) {
+    return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code, lease)>(
+        [&through](auto handler, const std::string& text, const acquire_options& wanted) {
+            using handler_type = decltype(handler);
+            start_adopt(through,
+                        text,
+                        wanted,
+                        std::make_unique<detail::asio_handler<adopt_handler, lease, handler_type>>(
+                            std::move(handler)));
+        },
+        token,
+        std::string(handed_over),
+        options);
 }
 
 }  // namespace dibs

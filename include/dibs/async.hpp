@@ -41,6 +41,28 @@ class release_handler {
     }
 };
 
+/// As acquire_handler.
+class hand_over_handler {
+  public:
+    virtual ~hand_over_handler() = default;
+    virtual void complete(std::error_code error, std::string text) = 0;
+    virtual void complete_and_go(std::error_code error, std::string text) {
+        const std::unique_ptr<hand_over_handler> going(this);
+        complete(error, std::move(text));
+    }
+};
+
+/// As acquire_handler.
+class adopt_handler {
+  public:
+    virtual ~adopt_handler() = default;
+    virtual void complete(std::error_code error, lease adopted) = 0;
+    virtual void complete_and_go(std::error_code error, lease adopted) {
+        const std::unique_ptr<adopt_handler> going(this);
+        complete(error, std::move(adopted));
+    }
+};
+
 namespace detail {
 struct operation_access;
 }
@@ -78,5 +100,19 @@ void start_acquire(client& through,
 
 /// The handle is empty afterwards.
 void start_release(lease&& held, std::unique_ptr<release_handler> handler);
+
+/// As lease::hand_over. With a text the handle holds nothing any more, as after a release; with an
+/// error the lease stays with it, unless it is lost. The handle may be moved or destroyed meanwhile:
+/// destroyed, it gives the lease back, and the call ends with an error. Ends within a sixth of the ttl, and cannot be cancelled.
+void start_hand_over(lease& held, std::unique_ptr<hand_over_handler> handler);
+
+/// As client::adopt. Bad arguments are told through the handler too, then inside this call. Ends
+/// within `options.timeout` and a sixth of the ttl, and cannot be cancelled; of an outcome that is
+/// unknown the client undoes in the background what it may have taken over, so the text may be
+/// worthless then.
+void start_adopt(client& through,
+                 std::string_view handed_over,
+                 acquire_options options,
+                 std::unique_ptr<adopt_handler> handler);
 
 }  // namespace dibs

@@ -99,9 +99,10 @@ class client {
                                                std::stop_token stop,
                                                std::error_code& error) noexcept;
 
-    /// Takes over a lease that another process turned into text with lease::hand_over. The fence
-    /// stays the same; the holder id changes, so that the text is worthless afterwards. Of
-    /// `options`, ttl and the renewal settings count. Errors: lease_lost when it has expired or was
+    /// Takes over a lease that another process turned into text with lease::hand_over. It gets
+    /// a larger fence, so that what the other process still has under way can be told from it, and
+    /// another holder id, so that the text is worthless afterwards. Of `options`, ttl and the
+    /// renewal settings count. Errors: lease_lost when it has expired or was
     /// adopted already; as acquire otherwise.
     [[nodiscard]] lease adopt(std::string_view handed_over, acquire_options options = {});
     [[nodiscard]] lease adopt(std::string_view handed_over,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "client/adoption.hpp"
 #include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/operation_state.hpp"
@@ -169,6 +170,52 @@ void start_release(lease&& held, std::unique_ptr<release_handler> handler) {
                 handler.release()->complete_and_go(
                     told.error,
                     told.released ? release_outcome::released : release_outcome::not_held);
+            });
+    });
+}
+
+void start_hand_over(lease& held, std::unique_ptr<hand_over_handler> handler) {
+    auto handle = detail::lease_access::handle(held);
+    if (!handle) {
+        handler.release()->complete_and_go(errc::not_held, {});
+        return;
+    }
+    auto& core = *handle->core;
+    core.post([handle = std::move(handle), handler = std::move(handler)]() mutable {
+        detail::hand_over(std::move(handle),
+                          [handler = std::move(handler)](detail::hand_over_outcome&& told) mutable {
+                              handler.release()->complete_and_go(told.error, std::move(told.text));
+                          });
+    });
+}
+
+void start_adopt(client& through,
+                 std::string_view handed_over,
+                 acquire_options options,
+                 std::unique_ptr<adopt_handler> handler) {
+    const auto& core = detail::lease_access::core(through);
+    std::error_code fault;
+    std::optional<detail::adoption> asked;
+    if (!core) {
+        fault = errc::closed;
+    } else {
+        std::string message;
+        asked = detail::checked_adoption(*core, handed_over, options, fault, message);
+    }
+    if (!asked) {
+        handler.release()->complete_and_go(fault, {});
+        return;
+    }
+    core->post([core, asked = std::move(*asked), handler = std::move(handler)]() mutable {
+        detail::adopt(
+            core,
+            asked,
+            [core, handler = std::move(handler)](detail::adoption_outcome&& told) mutable {
+                lease taken;
+                if (told.lease) {
+                    taken = detail::lease_access::make(core, std::move(told.lease));
+                }
+                handler.release()->complete_and_go(told.error, std::move(taken));
             });
     });
 }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "client/adoption.hpp"
 #include "client/attempt.hpp"
-#include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
-#include "client/handed_over.hpp"
 #include "client/shown_records.hpp"
-#include "core/deadline.hpp"
 #include "core/key.hpp"
 #include "store/open.hpp"
 
 #include <dibs/client.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace dibs {
@@ -133,83 +130,24 @@ lease adopted(const std::shared_ptr<detail::client_core>& core,
         error = errc::closed;
         return {};
     }
-    const auto parsed = detail::handed_over::parse(text);
-    if (!parsed) {
-        error = errc::invalid_argument;
-        message = "this is not the text of a lease that was handed over";
+    const auto asked = detail::checked_adoption(*core, text, options, error, message);
+    if (!asked) {
         return {};
     }
-    const auto complain = [&](std::error_code code, std::string_view what) {
-        error = code;
-        message = detail::complaint(parsed->key, core->store().location(), what);
-    };
-    if (auto fault = detail::fault_of_options(options, core->store().caps()); !fault.empty()) {
-        complain(errc::invalid_argument, fault);
-        return {};
-    }
-    const auto terms = detail::terms_of(options).lease;
-    core::reply told;
-    recipes::lease_ptr taken;
+    detail::adoption_outcome ended;
     core->run([&](core::task done) {
-        if (core->closed()) {
-            told.given = core->refusal();
-            done();
-            return;
-        }
-        const auto env = core->env();
-        core::renew asked;
-        asked.key = parsed->key;
-        asked.holder = parsed->holder;
-        asked.ttl = std::chrono::duration_cast<core::microseconds>(terms.ttl);
-        asked.adopt = core::renew::change{
-            .holder = core::holder_id::draw(env.random),
-            .attached = terms.attached ? core::attachment::attached : core::attachment::detached};
-        const auto holder = asked.adopt->holder;
-        core->batcher().submit(
-            std::move(asked),
-            terms.ttl / 6,
-            env.time.now() + std::chrono::nanoseconds(options.timeout),
-            [&told, &taken, &terms, &parsed, core, holder, done = std::move(done), first = true](
-                core::reply heard) mutable {
-                if (!std::exchange(first, false)) {
-                    core->undo().acquire_answered(holder);
-                    return;
-                }
-                auto& given = heard.given;
-                const auto deadline = core::local_deadline(heard.sent, terms.ttl);
-                const auto now = core->env().time.now();
-                const bool ours =
-                    given.took == core::effect::yes && given.what == core::verdict::renewed;
-                if (ours && given.fences.contains(parsed->fence) && now < deadline &&
-                    !core->closed()) {
-                    taken = std::make_shared<core::lease_state>(
-                        parsed->key, holder, parsed->fence, terms, now, deadline);
-                    core->mutex().adopted(taken, heard.sent);
-                } else if (ours || given.took == core::effect::unknown) {
-                    // The text may be worthless by now, and nobody else knows the new holder id.
-                    core->undo().settle({.key = parsed->key,
-                                         .holder = holder,
-                                         .ttl = terms.ttl,
-                                         .last_sent = std::max(heard.sent, now),
-                                         .not_after = std::nullopt,
-                                         .answered = heard.final});
-                    if (core->closed()) {
-                        given = core::refused(errc::closed, "the client was closed meanwhile");
-                    }
-                }
-                told = std::move(heard);
-                done();
-            });
+        detail::adopt(core,
+                      *asked,
+                      [&ended, done = std::move(done)](detail::adoption_outcome&& told) mutable {
+                          ended = std::move(told);
+                          done();
+                      });
     });
-    if (taken) {
-        return detail::lease_access::make(core, std::move(taken));
+    if (ended.lease) {
+        return detail::lease_access::make(core, std::move(ended.lease));
     }
-    if (told.given.took == core::effect::yes) {
-        complain(errc::lease_gone,
-                 "the lease has expired, was given back, or was adopted by another process");
-    } else {
-        complain(told.given.error, told.given.detail);
-    }
+    error = ended.error;
+    message = detail::complaint(asked->text.key, core->store().location(), ended.detail);
     return {};
 }
 

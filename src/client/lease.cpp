@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "client/adoption.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
-#include "client/handed_over.hpp"
-#include "core/key.hpp"
 #include "core/recycling_allocator.hpp"
 
 #include <dibs/lease.hpp>
@@ -155,10 +154,8 @@ release_outcome lease::release() {
 
 namespace {
 
-/// Renews, with or without a change, and waits for the answer.
 void renew_and_wait(const std::shared_ptr<detail::lease_handle>& handle,
                     std::chrono::nanoseconds ttl,
-                    std::optional<core::renew::change> into,
                     std::error_code& error) {
     core::reply told;
     handle->core->run([&](core::task done) {
@@ -168,15 +165,11 @@ void renew_and_wait(const std::shared_ptr<detail::lease_handle>& handle,
             done();
             return;
         }
-        auto hear = [&told, done = std::move(done)](core::reply reply) mutable {
-            told = std::move(reply);
-            done();
-        };
-        if (into) {
-            core.watchdog().change(handle->state, *into, std::move(hear));
-        } else {
-            core.watchdog().renew_now(handle->state, ttl, std::move(hear));
-        }
+        core.watchdog().renew_now(
+            handle->state, ttl, [&told, done = std::move(done)](core::reply reply) mutable {
+                told = std::move(reply);
+                done();
+            });
     });
     if (told.given.took != core::effect::yes) {
         error = told.given.error;
@@ -202,7 +195,7 @@ void lease::renew(std::chrono::milliseconds ttl, std::error_code& error) noexcep
         error = errc::invalid_argument;
         return;
     }
-    renew_and_wait(handle, ttl, std::nullopt, error);
+    renew_and_wait(handle, ttl, error);
 }
 
 void lease::renew(std::chrono::milliseconds ttl) {
@@ -220,29 +213,19 @@ std::string lease::hand_over(std::error_code& error) noexcept {
         error = lost_reason() ? lost_reason() : make_error_code(errc::not_held);
         return {};
     }
-    const core::renew::change into{.holder = handle->state->holder,
-                                   .attached = core::attachment::detached};
-    renew_and_wait(handle, {}, into, error);
-    if (error) {
-        return {};
-    }
-    detail::handed_over text;
+    detail::hand_over_outcome ended;
     handle->core->run([&](core::task done) {
-        // From here on it is the adopter's: neither renewed nor released by this process.
-        if (handle->core->mutex().give_away(handle->state)) {
-            text = {.holder = handle->state->holder,
-                    .fence = handle->state->fence(),
-                    .key = handle->state->key()};
-        } else {
-            error = lost_reason() ? lost_reason() : make_error_code(errc::not_held);
-        }
-        done();
+        detail::hand_over(
+            handle, [&ended, done = std::move(done)](detail::hand_over_outcome&& told) mutable {
+                ended = std::move(told);
+                done();
+            });
     });
-    if (error) {
-        return {};
+    error = ended.error;
+    if (!error) {
+        handle_.reset();
     }
-    handle_.reset();
-    return text.text();
+    return std::move(ended.text);
 }
 
 std::string lease::hand_over() {

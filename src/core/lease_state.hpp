@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -89,7 +90,14 @@ class lease_state {
     /// Requests `lost`. Runs users' callbacks: to be called through the notifier only.
     void request_lost() noexcept;
 
-    holder_id holder;                          ///< changes by adoption and detaching
+    /// Tries of its acquire that may still reach the store, and how late: for whoever ends it.
+    struct acquire_doubt {
+        bool answered = true;                    ///< there are none
+        std::optional<store_instant> not_after;  ///< of all of them; empty: some have none
+    };
+
+    holder_id holder;  ///< changes by adoption and detaching
+    acquire_doubt doubt;
     lease_terms terms;                         ///< a manual renewal may change the ttl
     std::function<void(instant)> on_deadline;  ///< told when the deadline moves
     std::shared_ptr<guarded_lease> guard;      ///< of the watchdog, while it guards this lease

@@ -36,6 +36,9 @@ void undo::settle(doubtful_acquire what) {
     } else {
         auto& known = at->second->what;
         known.answered = known.answered || what.answered;
+        known.not_after = known.not_after && what.not_after
+                              ? std::optional{std::max(*known.not_after, *what.not_after)}
+                              : std::nullopt;
         known.last_sent = std::max(known.last_sent, what.last_sent);
     }
     ask(std::shared_ptr(at->second));
@@ -77,6 +80,12 @@ void undo::told(const std::shared_ptr<settlement>& which,
     const bool definite = executed && (acquire_was_answered || too_late_to_be_granted);
     const auto now = env_.time.now();
     if (definite || now >= which->over() || given.error == errc::closed) {
+        if (settled_ && given.error != errc::closed) {
+            settled_(which->what,
+                     !definite              ? proof::expired
+                     : acquire_was_answered ? proof::answered
+                                            : proof::too_late);
+        }
         cases_.erase(which->what.holder);
         return;
     }

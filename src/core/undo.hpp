@@ -15,6 +15,7 @@
 #include "core/holder_id.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,8 +27,8 @@ struct doubtful_acquire {
     holder_id holder;
     nanoseconds ttl{};
     instant last_sent{};
-    std::optional<store_instant> not_after;
-    bool answered = false;  ///< no try of it is on its way any more
+    std::optional<store_instant> not_after;  ///< of all its tries; empty: some have none
+    bool answered = false;                   ///< no try of it is on its way any more
 };
 
 class undo {
@@ -38,6 +39,17 @@ class undo {
     undo& operator=(const undo&) = delete;
 
     void settle(doubtful_acquire what);
+
+    /// Why a doubt is regarded as settled: nothing of the acquire is left, or can come.
+    enum class proof : std::uint8_t {
+        answered,  ///< all its tries were answered before the release was
+        too_late,  ///< the store's clock has passed the instant after which it refuses them
+        expired,   ///< whatever they may have granted has expired
+    };
+    /// For tests, which write it down.
+    void on_settled(std::function<void(const doubtful_acquire&, proof)> told) {
+        settled_ = std::move(told);
+    }
 
     /// The last try of an acquire that is being settled was answered: nothing of it is on its way
     /// any more.
@@ -57,6 +69,7 @@ class undo {
 
     environment env_;
     batcher& batcher_;
+    std::function<void(const doubtful_acquire&, proof)> settled_;
     std::map<holder_id, std::shared_ptr<settlement>> cases_;
     std::uint64_t undone_ = 0;
 };

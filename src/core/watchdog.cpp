@@ -50,8 +50,8 @@ void give_back(undo& through, const lease_state& lease, const holder_id& holder,
                     .holder = holder,
                     .ttl = lease.terms.ttl,
                     .last_sent = sent,
-                    .not_after = std::nullopt,
-                    .answered = true});
+                    .not_after = lease.doubt.not_after,
+                    .answered = lease.doubt.answered});
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ void mutex::attempt(const call_ptr& which, instant now) {
     }
     asked.not_after = not_after(std::min(end, now + patience));
     which->last_not_after = asked.not_after;
+    which->unbounded = which->unbounded || !asked.not_after;
     which->watched = which->where->watch == place::watch_stage::ready;
     which->where->woken = false;
     which->trying = true;
@@ -187,13 +188,19 @@ void mutex::attempt(const call_ptr& which, instant now) {
 void mutex::answered(const call_ptr& which, const reply& heard) {
     const auto& given = heard.given;
     learn_clock(heard);
-    if (heard.final) {
+    // One that was given up for good may still be carried out: it stays unanswered.
+    if (heard.final && given.took != effect::unknown) {
         --which->unanswered;
+        if (which->unanswered == 0) {
+            if (const auto lease = lease_of(*which)) {
+                lease->doubt.answered = true;
+            }
+        }
     }
     which->last_sent = std::max(which->last_sent, heard.sent);
     const bool granted_now = given.took == effect::yes && given.what == verdict::granted;
     if (which->finished) {
-        if (granted_now && !in_use(*which)) {
+        if (granted_now && !in_use(*which) && given.fences.first != which->granted) {
             settle_doubt(which);
         } else if (which->unanswered == 0) {
             undo_.acquire_answered(which->holder);
@@ -212,17 +219,19 @@ void mutex::answered(const call_ptr& which, const reply& heard) {
 
 /// Whether a lease under the call's holder id is held: its own, or the one it was handed on as.
 bool mutex::in_use(const call& which) {
-    const auto now = env_.time.now();
-    if (const auto lease = which.lease.lock();
-        lease && lease->holder == which.holder && lease->held(now)) {
-        return true;
+    const auto lease = lease_of(which);
+    return lease && lease->held(env_.time.now());
+}
+
+lease_ptr mutex::lease_of(const call& which) {
+    if (auto lease = which.lease.lock();
+        lease && lease->holder == which.holder && lease->held(env_.time.now())) {
+        return lease;
     }
     const auto at = places_.find(which.key);
-    if (at == places_.end() || !at->second->current) {
-        return false;
-    }
-    auto& current = *at->second->current;
-    return current.holder == which.holder && current.held(now);
+    const bool handed_on =
+        at != places_.end() && at->second->current && at->second->current->holder == which.holder;
+    return handed_on ? at->second->current : nullptr;
 }
 
 void mutex::granted(const call_ptr& which, const reply& heard) {
@@ -251,7 +260,9 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
     if (where.queued == (which->queues ? 1U : 0U)) {
         stop_watching(where);
     }
+    lease->doubt = {.answered = which->unanswered == 0, .not_after = not_after_of(*which)};
     which->lease = lease;
+    which->granted = lease->fence();
     which->may_hold = false;
     watchdog_.guard(lease, heard.sent);
     ++counters_.granted;
@@ -471,8 +482,12 @@ void mutex::settle_doubt(const call_ptr& which) {
                   .holder = which->holder,
                   .ttl = which->terms.lease.ttl,
                   .last_sent = std::max(which->last_sent, env_.time.now()),
-                  .not_after = which->last_not_after,
+                  .not_after = not_after_of(*which),
                   .answered = which->unanswered == 0});
+}
+
+std::optional<core::store_instant> mutex::not_after_of(const call& which) {
+    return which.unbounded ? std::nullopt : which.last_not_after;
 }
 
 void mutex::cancel(const call_ptr& which, errc why) {
@@ -577,6 +592,7 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
     watchdog_.forget(*lease);
     auto passed = std::make_shared<core::lease_state>(
         where->key, lease->holder, lease->fence() + 1, next->terms.lease, now, deadline);
+    passed->doubt = lease->doubt;
     where->current = passed;
     ++where->hops;
     ++counters_.handed_on;
@@ -640,8 +656,8 @@ void mutex::given_back(giving& which, const reply& heard) {
                       .holder = lease->holder,
                       .ttl = lease->terms.ttl,
                       .last_sent = heard.sent,
-                      .not_after = std::nullopt,
-                      .answered = true});
+                      .not_after = lease->doubt.not_after,
+                      .answered = lease->doubt.answered});
     }
     done(std::move(told));
     advance(where);
@@ -751,8 +767,8 @@ void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const repl
                       .holder = which->asked.holder,
                       .ttl = which->lease->terms.ttl,
                       .last_sent = which->last_sent,
-                      .not_after = std::nullopt,
-                      .answered = true});
+                      .not_after = which->lease->doubt.not_after,
+                      .answered = which->lease->doubt.answered});
     }
     farewells_.remove(which);
     --which->where->giving_back;

@@ -132,6 +132,8 @@ class mutex {
     void attempt(const call_ptr& which, core::instant now);
     void answered(const call_ptr& which, const core::reply& heard);
     [[nodiscard]] bool in_use(const call& which);
+    [[nodiscard]] lease_ptr lease_of(const call& which);
+    [[nodiscard]] static std::optional<core::store_instant> not_after_of(const call& which);
     void granted(const call_ptr& which, const core::reply& heard);
     void stood_off(const call_ptr& which, const core::reply& heard);
     void failed(const call_ptr& which, const core::reply& heard);

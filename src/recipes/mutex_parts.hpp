@@ -56,6 +56,7 @@ class mutex::call {
     instant timeout_at{};
     instant last_sent{};
     std::optional<core::store_instant> last_not_after;
+    bool unbounded = false;  ///< some try had no not_after
     core::batcher::ticket ticket;
     unsigned unanswered = 0;  ///< tries that may still be answered
     bool trying = false;      ///< the latest try has no reply yet
@@ -69,6 +70,7 @@ class mutex::call {
         0;               ///< tries without a good answer, since the store last said who has the key
     mutex_outcome last;  ///< what stood in the way; in the end, how the call ended
     std::weak_ptr<core::lease_state> lease;
+    core::fence_number granted = 0;  ///< of the lease that its caller got, wherever that is by now
 
     // With `queues`.
     call_list::iterator in_queue;  ///< in mutex::queue_, until finished

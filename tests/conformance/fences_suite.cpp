@@ -187,4 +187,20 @@ TEST_P(Conformance, ARenewalMayReplaceTheBlockByAHigherOne) {
     EXPECT_GT(ask(b(), acquire_of("k", somebody())).fences.first, renewed.fences.last);
 }
 
+TEST_P(Conformance, AnAdopterGetsAHigherFenceInTheSameStep) {
+    const auto giver = somebody();
+    const auto granted = ask(a(), acquire_of("k", giver));
+    auto asked = renew_of("k", giver);
+    asked.fences = 1;
+    const auto adopter = somebody();
+    asked.adopt = core::renew::change{adopter, core::attachment::attached};
+    const auto adopted = ask(b(), asked);
+    ASSERT_EQ(adopted.what, verdict::renewed);
+    EXPECT_GT(adopted.fences.first, granted.fences.last);
+    EXPECT_EQ(adopted.fences.first, adopted.fences.last);
+    EXPECT_EQ(fences_of(a(), "k"), adopted.fences);
+    EXPECT_EQ(ask(b(), renew_of("k", adopter)).fences, adopted.fences);
+    EXPECT_EQ(ask(a(), renew_of("k", giver)).what, verdict::not_held);
+}
+
 }  // namespace dibs::conformance

@@ -69,6 +69,12 @@ TEST(Simulation, WithoutFencesUpdatesAreLost) {
     EXPECT_GT(lost, 0U);
 }
 
+TEST(Simulation, LeasesGoFromProcessToProcess) {
+    const auto told = run(draw_plan(1, {.workload = "hand-over", .without_faults = true}));
+    EXPECT_TRUE(told.violations.empty()) << told.violations.front();
+    EXPECT_NE(told.history.find(R"("op":"adopt","ph":"ok")"), std::string::npos);
+}
+
 TEST(Simulation, APlanWithAnUnknownNameIsRefused) {
     EXPECT_THROW(static_cast<void>(draw_plan(1, {.store = "abacus"})), std::invalid_argument);
     EXPECT_THROW(static_cast<void>(draw_plan(1, {.workload = "none"})), std::invalid_argument);

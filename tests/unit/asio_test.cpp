@@ -11,6 +11,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -86,6 +87,65 @@ TEST(Asio, AFutureHasTheLease) {
     EXPECT_EQ(async_release(std::move(*granted), asio::use_future).get(),
               release_outcome::released);
     EXPECT_EQ(async_release(lease{}, asio::use_future).get(), release_outcome::not_held);
+}
+
+TEST(Asio, ALeaseGoesFromCoroutineToCoroutineAsText) {
+    asio::io_context io;
+    client from{"memory:"};
+    bool done = false;
+    asio::co_spawn(
+        io,
+        [&]() -> asio::awaitable<void> {
+            const acquire_options options;
+            auto held = co_await async_try_acquire(from, "k", options, asio::use_awaitable);
+            const auto fence = held->fence();
+            const auto text = co_await async_hand_over(*held, asio::use_awaitable);
+            EXPECT_FALSE(held->held());
+            EXPECT_EQ(held->release(), release_outcome::not_held);
+            EXPECT_FALSE(from.try_acquire("k")) << "it is on its way, not free";
+
+            auto adopted = co_await async_adopt(from, text, options, asio::use_awaitable);
+            EXPECT_GT(adopted.fence(), fence);
+            held.reset();
+            EXPECT_TRUE(adopted.held()) << "the old handle has nothing to do with it any more";
+
+            const auto [again, none] = co_await async_adopt(
+                from, text, options, asio::experimental::as_tuple(asio::use_awaitable));
+            EXPECT_TRUE(std::error_code{again} == condition::lease_lost) << "once";
+            EXPECT_FALSE(none.held());
+            EXPECT_TRUE(adopted.held());
+            done = true;
+        },
+        asio::detached);
+    io.run();
+    EXPECT_TRUE(done);
+}
+
+TEST(Asio, WhatCannotBeHandedOverOrAdoptedIsTold) {
+    client through{"memory:"};
+    const auto why = [](auto&& fails) {
+        try {
+            static_cast<void>(fails().get());
+        } catch (const boost::system::system_error& thrown) {
+            return std::error_code{thrown.code()};
+        }
+        return std::error_code{};
+    };
+    lease none;
+    EXPECT_EQ(why([&] { return async_hand_over(none, asio::use_future); }), condition::lease_lost);
+    auto held = *through.try_acquire("k");
+    EXPECT_EQ(held.release(), release_outcome::released);
+    EXPECT_EQ(why([&] { return async_hand_over(held, asio::use_future); }), condition::lease_lost);
+    EXPECT_EQ(why([&] { return async_adopt(through, "dibs1:nonsense", {}, asio::use_future); }),
+              condition::invalid_argument);
+
+    auto kept = *through.try_acquire("k");
+    const auto text = kept.hand_over();
+    acquire_options too_long;
+    too_long.ttl = 100h * 24 * 365;
+    EXPECT_EQ(why([&] { return async_adopt(through, text, too_long, asio::use_future); }),
+              condition::invalid_argument);
+    EXPECT_TRUE(async_adopt(through, text, {}, asio::use_future).get().held());
 }
 
 TEST(Asio, CoroutinesTakeTurns) {

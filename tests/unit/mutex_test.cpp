@@ -109,6 +109,21 @@ TEST_F(Mutex, ALateAnswerOfAnEarlierTryDoesNotDisturbTheLease) {
     EXPECT_EQ(here.line.count<core::release>(), 0U);
 }
 
+TEST_F(Mutex, ALateAnswerOfAnEarlierTryDoesNotEndALeaseThatWasGivenAway) {
+    here.line.delay = 1500ms;
+    here.line.plan = [](std::size_t number, const auto&) {
+        return number == 1 ? fault::delay_answer : fault::none;
+    };
+    auto lease = here.take();
+    ASSERT_TRUE(lease);
+    ASSERT_TRUE(here.keys.give_away(lease));
+    lease.reset();
+    world.advance(3s);
+    EXPECT_EQ(there.holders().size(), 1U) << "it is on its way to another process";
+    EXPECT_EQ(here.line.count<core::release>(), 0U);
+    EXPECT_EQ(here.doubts.open(), 0U);
+}
+
 TEST_F(Mutex, TheLateGrantOfAnAbandonedAcquireIsReleased) {
     here.line.delay = 3s;
     here.line.plan = [](std::size_t number, const auto&) {

@@ -14,10 +14,12 @@ class lossy final : public fault {
 
     void begin() override {
         noted_ = std::make_unique<lasting>(scene_, "lossy");
+        const bool repeats = random_.chance(600);
         for (auto& one : scene_.seats()) {
             auto& conditions = one.conditions;
             conditions.lost_per_mille = static_cast<unsigned>(random_.below(120));
-            conditions.repeated_per_mille = static_cast<unsigned>(random_.below(100));
+            conditions.repeated_per_mille = repeats ? static_cast<unsigned>(random_.below(100)) : 0;
+            conditions.repeats = repeats;
             conditions.slow_per_mille = static_cast<unsigned>(random_.below(200));
             conditions.slow_most = random_.skewed(core::milliseconds{1}, 2 * scene_.drawn.ttl);
         }

@@ -22,6 +22,7 @@ struct weather {
     core::nanoseconds slow_most{};
     unsigned lost_per_mille = 0;
     unsigned repeated_per_mille = 0;  ///< requests that arrive twice
+    bool repeats = false;             ///< some may have been, at any time of the run
     bool closed[2] = {false, false};  ///< by direction
 
     [[nodiscard]] bool is_closed(direction way) const noexcept {

@@ -34,7 +34,26 @@ client_process::client_process(world& in,
         }
         return std::nullopt;
     });
+    core_->undo().on_settled([this, &conditions](const auto& doubt, core::undo::proof how) {
+        note_settled(doubt, how, conditions);
+    });
     process_.at_death([this] { let_go(); });
+}
+
+void client_process::note_settled(const core::doubtful_acquire& doubt,
+                                  core::undo::proof how,
+                                  const weather& conditions) {
+    // Of a request that the network repeats nobody but the store knows; and one that may be late
+    // without limit can be that late.
+    const bool sure =
+        how == core::undo::proof::answered ? !conditions.repeats : doubt.not_after.has_value();
+    if (process_.alive() && sure) {
+        history_.event("settled")
+            .text("proc", name())
+            .time("local_ns", process_.now())
+            .text("key", doubt.key)
+            .holder("holder", doubt.holder);
+    }
 }
 
 void client_process::let_go() {

@@ -47,6 +47,9 @@ class client_process final {
 
   private:
     void let_go();
+    void note_settled(const core::doubtful_acquire& doubt,
+                      core::undo::proof how,
+                      const weather& conditions);
 
     recorder& history_;
     process process_;

@@ -25,12 +25,13 @@ observed_store::sent_entry observed_store::leaves(const core::entry& what, core:
         if (!adopts && known != grants_.end()) {
             seen.call = history_.new_id();
             seen.key = prolonged->key;
+            seen.fence = known->second.fences.first;
             history_.event("renew", "inv")
                 .number("call", seen.call)
                 .text("proc", process_.name())
                 .time("local_ns", now)
                 .text("key", prolonged->key)
-                .number("fence", known->second.fences.first)
+                .number("fence", seen.fence)
                 .time("ttl_ns", core::nanoseconds{prolonged->ttl})
                 .time("sent_local_ns", now);
         }
@@ -62,7 +63,7 @@ void observed_store::renewal_came_back(const sent_entry& what, const core::answe
         .time("local_ns", process_.now())
         .text("key", what.key);
     if (renewed) {
-        told.number("fence", given.fences.first);
+        told.number("fence", what.fence);
         if (const auto deadline = deadline_of_ ? deadline_of_(what.holder) : std::nullopt) {
             told.time("deadline_local_ns", *deadline);
         }

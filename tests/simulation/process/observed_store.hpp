@@ -72,10 +72,11 @@ class observed_store final : public store::store {
   private:
     /// What must be known of an entry when its answer comes.
     struct sent_entry {
-        core::holder_id holder;  ///< that will hold afterwards
-        std::uint64_t call = 0;  ///< of a renewal that was written down
-        std::string key;         ///< of a renewal
-        bool grants = false;     ///< an acquire or an adoption
+        core::holder_id holder;        ///< that will hold afterwards
+        std::uint64_t call = 0;        ///< of a renewal that was written down
+        std::string key;               ///< of a renewal
+        core::fence_number fence = 0;  ///< of the lease that it is to prolong
+        bool grants = false;           ///< an acquire or an adoption
     };
     [[nodiscard]] sent_entry leaves(const core::entry& what, core::instant now);
     void comes_back(const sent_entry& what, const core::answer& given, core::instant sent);

@@ -5,6 +5,8 @@
 #include "simulation/stores/store_model.hpp"
 #include "simulation/workloads/workload.hpp"
 
+#include <algorithm>
+#include <set>
 #include <stdexcept>
 
 namespace dibs::simulation {
@@ -38,6 +40,17 @@ const workload_kind* drawn_workload(random& chance, std::string_view wished) {
     return found;
 }
 
+/// Names with commas between.
+std::set<std::string_view> words_of(std::string_view list) {
+    std::set<std::string_view> words;
+    while (!list.empty()) {
+        const auto length = std::min(list.find(','), list.size());
+        words.insert(list.substr(0, length));
+        list.remove_prefix(std::min(length + 1, list.size()));
+    }
+    return words;
+}
+
 }  // namespace
 
 plan draw_plan(std::uint64_t seed, const plan_wishes& wishes) {
@@ -58,12 +71,15 @@ plan draw_plan(std::uint64_t seed, const plan_wishes& wishes) {
     drawn.work_most = chance.skewed(least, 2 * drawn.ttl);
     drawn.rest_most = chance.skewed(least, 2 * drawn.ttl);
     drawn.cancel_per_mille = static_cast<unsigned>(chance.chance(500) ? chance.below(300) : 0);
-    if (!wishes.fault.empty() && fault_kind_named(wishes.fault) == nullptr) {
-        throw std::invalid_argument{"no fault is called " + std::string{wishes.fault}};
+    const auto wished_faults = words_of(wishes.fault);
+    for (const auto one : wished_faults) {
+        if (fault_kind_named(one) == nullptr) {
+            throw std::invalid_argument{"no fault is called " + std::string{one}};
+        }
     }
     for (const auto& one : fault_kinds()) {
         const bool by_lot = chance.chance(one.per_mille);
-        const bool wished = wishes.fault.empty() ? by_lot : one.name == wishes.fault;
+        const bool wished = wished_faults.empty() ? by_lot : wished_faults.contains(one.name);
         const bool suits =
             one.suits(*drawn.store) && !(one.loses_results && drawn.workload->counts_on_results);
         if (wished && !wishes.without_faults && suits) {

@@ -41,7 +41,7 @@ struct plan_wishes {
     std::string_view store{};     ///< empty: drawn
     std::string_view workload{};  ///< empty: drawn
     bool without_faults = false;
-    /// Of the faults, this one alone; empty: drawn.
+    /// Of the faults, these alone, with commas between; empty: drawn.
     std::string_view fault{};
 };
 

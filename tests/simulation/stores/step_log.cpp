@@ -59,12 +59,21 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
     if (given.took == core::effect::yes) {
         order_.carried_out(what, given, from.process);
     }
-    if (given.took != core::effect::yes || is_ghost(what, given)) {
-        return;
-    }
     const auto now = given.now.lease;
     const auto* asked = std::get_if<core::acquire>(&what);
     const auto* renewal = std::get_if<core::renew>(&what);
+    const bool adopted = renewal != nullptr && renewal->adopt &&
+                         renewal->adopt->holder != renewal->holder &&
+                         given.what == core::verdict::renewed;
+    if (given.took != core::effect::yes) {
+        return;
+    }
+    if (is_ghost(what, given)) {
+        if (adopted) {
+            adopted_ghost(*renewal, given, from);
+        }
+        return;
+    }
     const auto* release = std::get_if<core::release>(&what);
     if (asked != nullptr && given.what == core::verdict::granted) {
         auto told = history_.event("grant");
@@ -85,23 +94,24 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
               from.process,
               asked->attached == core::attachment::attached});
     } else if (renewal != nullptr && given.what == core::verdict::renewed) {
+        auto is = open_[renewal->holder];
         auto told = history_.event("prolong");
         told.time("store_ns", now)
             .text("key", renewal->key)
             .holder("holder", renewal->holder)
-            .number("fence", given.fences.first)
+            .number("fence", adopted ? is.fence : given.fences.first)
             .time("ttl_ns", core::nanoseconds{renewal->ttl})
             .time("store_expires_ns", given.expires)
             .time("sent_sim_ns", from.sent);
-        if (given.fences.last != given.fences.first) {
+        if (adopted || given.fences.last != given.fences.first) {
             told.number("fence_last", given.fences.last);
         }
         const auto& after = renewal->adopt ? renewal->adopt->holder : renewal->holder;
-        if (after != renewal->holder) {
+        if (adopted) {
             told.holder("new_holder", after);
+            over_.insert(renewal->holder);
         }
         laws_.prolonged(renewal->key, renewal->holder, after, given.fences, now, given.expires);
-        auto is = open_[renewal->holder];
         is.key = renewal->key;
         is.fence = given.fences.first;
         is.expires = given.expires;
@@ -117,6 +127,28 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
     } else {
         std::visit(describe_refusal{history_, given}, what);
     }
+}
+
+/// A grant that an older copy brought back passes into new hands: to everybody but the store it is a
+/// new one.
+void step_log::adopted_ghost(const core::renew& asked, const core::answer& given, origin from) {
+    const auto& holder = asked.adopt->holder;
+    const auto now = given.now.lease;
+    history_.event("grant")
+        .time("store_ns", now)
+        .text("key", asked.key)
+        .holder("holder", holder)
+        .number("fence", given.fences.first)
+        .time("ttl_ns", core::nanoseconds{asked.ttl})
+        .time("store_expires_ns", given.expires);
+    laws_.granted(asked.key, holder, given.fences, now, given.expires);
+    ghosts_.erase(asked.holder);
+    note(holder,
+         {asked.key,
+          given.fences.first,
+          given.expires,
+          from.process,
+          asked.adopt->attached == core::attachment::attached});
 }
 
 void step_log::note(const core::holder_id& holder, open_grant is) {

@@ -62,6 +62,7 @@ class step_log {
         bool attached = true;
     };
     void ended(const core::holder_id& holder, core::store_instant now, std::string_view why);
+    void adopted_ghost(const core::renew& asked, const core::answer& given, origin from);
     void note(const core::holder_id& holder, open_grant is);
 
     recorder& history_;

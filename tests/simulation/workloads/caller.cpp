@@ -89,6 +89,69 @@ class release_told final : public release_handler {
     std::function<void(bool)> told_;
 };
 
+class hand_over_told final : public hand_over_handler {
+  public:
+    hand_over_told(client_process& in,
+                   std::uint64_t call,
+                   std::unique_ptr<held_lease> held,
+                   text_told told)
+        : process_(in), call_(call), held_(std::move(held)), told_(std::move(told)) {}
+
+    void complete(std::error_code error, std::string text) override {
+        if (!process_.alive()) {
+            return;
+        }
+        const auto phase = error ? phase_of(error) : "ok";
+        {
+            auto ended = call_line(process_, "hand_over", phase, call_, held_->key());
+            if (error) {
+                ended.text("error", error.message());
+            }
+        }
+        if (!error) {
+            held_.reset();
+        }
+        told_(std::move(text), std::move(held_));
+    }
+
+  private:
+    client_process& process_;
+    const std::uint64_t call_;
+    std::unique_ptr<held_lease> held_;
+    text_told told_;
+};
+
+class adopt_told final : public adopt_handler {
+  public:
+    adopt_told(client_process& in,
+               std::uint64_t call,
+               std::string key,
+               core::nanoseconds ttl,
+               lease_told told)
+        : process_(in), call_(call), key_(std::move(key)), ttl_(ttl), told_(std::move(told)) {}
+
+    void complete(std::error_code error, lease adopted) override {
+        if (!process_.alive()) {
+            return;
+        }
+        if (error) {
+            call_line(process_, "adopt", phase_of(error), call_, key_)
+                .text("error", error.message());
+            told_(nullptr);
+            return;
+        }
+        note_granted(process_, "adopt", call_, ttl_, *detail::lease_access::handle(adopted)->state);
+        told_(std::make_unique<held_lease>(process_, std::move(adopted)));
+    }
+
+  private:
+    client_process& process_;
+    const std::uint64_t call_;
+    const std::string key_;
+    const core::nanoseconds ttl_;
+    lease_told told_;
+};
+
 }  // namespace
 
 void note_granted(client_process& in,
@@ -173,6 +236,27 @@ void give_back(client_process& in,
     auto handle = std::move(held->handle());
     held.reset();
     start_release(std::move(handle), std::move(handler));
+}
+
+void hand_over(client_process& in, std::unique_ptr<held_lease> held, text_told told) {
+    const auto call = in.history().new_id();
+    call_line(in, "hand_over", "inv", call, held->key()).number("fence", held->fence());
+    auto& handle = held->handle();
+    start_hand_over(handle,
+                    std::make_unique<hand_over_told>(in, call, std::move(held), std::move(told)));
+}
+
+void adopt(client_process& in,
+           const std::string& key,
+           const std::string& text,
+           const acquire_options& options,
+           lease_told told) {
+    const auto call = in.history().new_id();
+    call_line(in, "adopt", "inv", call, key).time("ttl_ns", core::nanoseconds{options.ttl});
+    start_adopt(in.client(),
+                text,
+                options,
+                std::make_unique<adopt_told>(in, call, key, options.ttl, std::move(told)));
 }
 
 }  // namespace dibs::simulation

@@ -64,4 +64,17 @@ void give_back(client_process& in,
                std::unique_ptr<held_lease> held,
                std::function<void(bool released)> told);
 
+/// How a hand-over ended: with the text, or with the lease as it was.
+using text_told = std::function<void(std::string text, std::unique_ptr<held_lease> kept)>;
+
+/// Makes it into text.
+void hand_over(client_process& in, std::unique_ptr<held_lease> held, text_told told);
+
+/// Takes over what another process made into text; `told` gets nothing when there is no lease.
+void adopt(client_process& in,
+           const std::string& key,
+           const std::string& text,
+           const acquire_options& options,
+           lease_told told);
+
 }  // namespace dibs::simulation

@@ -6,6 +6,7 @@
 namespace dibs::simulation {
 
 std::unique_ptr<workload> make_counter(scene& on);
+std::unique_ptr<workload> make_hand_over(scene& on);
 std::unique_ptr<workload> make_once(scene& on);
 std::unique_ptr<workload> make_queue(scene& on);
 std::unique_ptr<workload> make_register(scene& on);
@@ -18,6 +19,9 @@ const std::vector<workload_kind>& workload_kinds() {
         {.name = "register", .about = "a register behind lock and fence", .make = &make_register},
         {.name = "counter", .about = "a counter behind lock and fence", .make = &make_counter},
         {.name = "set", .about = "a set behind lock and fence", .make = &make_set},
+        {.name = "hand-over",
+         .about = "leases go from process to process as text",
+         .make = &make_hand_over},
         {.name = "once",
          .about = "jobs that run once per slot",
          .make = &make_once,
