@@ -16,11 +16,12 @@ struct holder {
     std::int64_t pid = 0;
     std::string user;
     std::string command;      ///< its command line, secrets blanked
-    std::uint64_t fence = 0;  ///< the first fence of its grant
+    std::uint64_t fence = 0;  ///< the first fence of its grant; 0: a lock that another program made
     std::uint64_t fence_last =
         0;  ///< the last one; differs from `fence` when it may hand the lease on
     std::chrono::microseconds held_for{};   ///< by the store's clock
-    std::chrono::microseconds remaining{};  ///< until expiry, by the store's clock, unless renewed
+    std::chrono::microseconds remaining{};  ///< until expiry, by the store's clock, unless renewed;
+                                            ///< microseconds::max(): never
     bool attached = true;                   ///< its lease ends early when its process is gone
     bool self = false;                      ///< granted through this very client
 };

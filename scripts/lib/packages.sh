@@ -10,7 +10,7 @@ dibs_packages_build=(
 dibs_packages_test=(
     libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
     sqlite3 procps
-    redis-server libhiredis-dev liblua5.1-0-dev
+    redis-server libhiredis-dev liblua5.1-0-dev python3-redis
 )
 dibs_packages_lint=(clang-format clang-tidy)
 

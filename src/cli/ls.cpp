@@ -53,11 +53,16 @@ void add_rows(std::vector<row>& table, const dibs::record& record) {
     const auto waiters = record.queued > 0 ? std::to_string(record.queued) + " queued"
                                            : std::to_string(record.waiters);
     for (const auto& who : record.holders) {
+        if (is_stranger(who)) {
+            table.push_back(
+                {key, "(another program)", "-", "-", describe_time_left(who), "-", waiters, ""});
+            continue;
+        }
         table.push_back({key,
                          core::printable(who.host) + ":" + std::to_string(who.pid),
                          core::printable(who.user),
                          show_duration(who.held_for),
-                         show_duration(who.remaining),
+                         describe_time_left(who),
                          std::to_string(who.fence),
                          waiters,
                          core::printable(who.command, 60)});

@@ -58,13 +58,23 @@ std::string when_ago(std::chrono::microseconds age) {
     return show_instant(now - std::chrono::duration_cast<std::chrono::system_clock::duration>(age));
 }
 
+std::string about_stranger(const dibs::holder& who) {
+    const auto left = describe_time_left(who);
+    return line("holder", "another program: a lock of its own making, without a fence") +
+           line("  left", left == "for ever" ? left + ": it has no ttl" : left) +
+           line("  ends", "by that program, or by expiry");
+}
+
 std::string about_holder(const dibs::holder& who, bool you, bool death_is_noticed) {
+    if (is_stranger(who)) {
+        return about_stranger(who);
+    }
     return line("holder",
                 core::printable(who.host) + ", pid " + std::to_string(who.pid) + ", user " +
                     core::printable(who.user) + (you ? " (you)" : "")) +
            (who.command.empty() ? "" : line("  command", core::printable(who.command))) +
            line("  since", when_ago(who.held_for) + " (" + show_duration(who.held_for) + ")") +
-           line("  left", show_duration(who.remaining) + " unless it is renewed") +
+           line("  left", describe_time_left(who) + " unless it is renewed") +
            line("  fence", fences(who)) +
            line("  ends",
                 !who.attached      ? "by expiry or release alone (detached)"

@@ -63,7 +63,21 @@ std::string local_time(std::chrono::system_clock::time_point when) {
     return text.data();
 }
 
+bool is_stranger(const dibs::holder& who) noexcept {
+    return who.fence == 0;
+}
+
+std::string describe_time_left(const dibs::holder& who) {
+    // Somebody who counts down from for ever arrives nowhere.
+    constexpr auto for_ever = std::chrono::hours{24 * 365'000};
+    return who.remaining > for_ever ? "for ever" : show_duration(who.remaining);
+}
+
 std::string describe_holder(const dibs::holder& who) {
+    if (is_stranger(who)) {
+        const auto left = describe_time_left(who);
+        return "another program, " + (left == "for ever" ? "without a ttl" : left + " left");
+    }
     const auto since =
         std::chrono::system_clock::now() -
         std::chrono::duration_cast<std::chrono::system_clock::duration>(who.held_for);

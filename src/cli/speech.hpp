@@ -24,7 +24,16 @@ void deliver(std::string_view text);
 /// `2026-11-29 03:00:00 CET`
 [[nodiscard]] std::string local_time(std::chrono::system_clock::time_point when);
 
-/// `host (pid 17, user app) since 2026-11-29 03:00:00 CET (12 s), 18 s left, fence 1764…: ./report`
+/// Whether another program made the lock, by a convention that dibs knows: it has no fence, and the
+/// store knows nothing of it but when it expires.
+[[nodiscard]] bool is_stranger(const dibs::holder& who) noexcept;
+
+/// How long a grant lasts if nobody renews it: `18 s`, or `for ever` for a stranger's lock without a
+/// ttl.
+[[nodiscard]] std::string describe_time_left(const dibs::holder& who);
+
+/// `host (pid 17, user app) since 2026-11-29 03:00:00 CET (12 s), 18 s left, fence 1764…: ./report`,
+/// or `another program, 18 s left`
 [[nodiscard]] std::string describe_holder(const dibs::holder& who);
 
 /// Of a key that is on hold: `until 2026-11-29 05:00:00 CET (1 h 59 min left): database migration (by ada@db1)`

@@ -313,13 +313,13 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
         wait_for_wake(which, std::min(left, net_with_wakes));
     } else if (store_.caps().wakes && which->where->watch == place::watch_stage::none) {
         start_watching(which->where);
-        wait_for_wake(which, std::min(left, net_with_wakes));
+        wait_for_wake(which, std::min(left, net_behind_wakes(given)));
     } else if (which->where->woken) {
         attempt(which, env_.time.now());
     } else {
         const bool will_be_woken = which->where->watch == place::watch_stage::ready ||
                                    which->where->watch == place::watch_stage::asked;
-        const auto net = spread(will_be_woken ? net_with_wakes : net_without_wakes);
+        const auto net = spread(will_be_woken ? net_behind_wakes(given) : net_without_wakes);
         // When the first grant expires, all who wait come; a little apart is enough.
         wait_for_wake(which, std::min(net, left + spread(milliseconds{4})));
     }

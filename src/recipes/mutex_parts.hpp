@@ -22,6 +22,13 @@ inline constexpr nanoseconds net_with_wakes = std::chrono::seconds{2};
 /// The same where the store cannot wake.
 inline constexpr nanoseconds net_without_wakes = core::milliseconds{100};
 
+/// The timer behind the wait of one who is to be woken. A grant without a fence is a lock of another
+/// program, which tells nobody when it lets go.
+[[nodiscard]] inline core::nanoseconds net_behind_wakes(const core::answer& given) noexcept {
+    const bool silent = !given.holders.empty() && given.holders.front().fences.first == 0;
+    return silent ? net_without_wakes : net_with_wakes;
+}
+
 /// How long a ticket lives without being asked for again: so long does a dead head hold up those
 /// behind it where the store does not notice a death.
 inline constexpr nanoseconds ticket_time = std::chrono::seconds{6};

@@ -61,7 +61,7 @@ void mutex::wait_in_queue(const call_ptr& which, const core::answer& given, nano
     }
     const bool will_be_woken =
         where.watch == place::watch_stage::ready || where.watch == place::watch_stage::asked;
-    const auto net = spread(will_be_woken ? net_with_wakes : net_without_wakes);
+    const auto net = spread(will_be_woken ? net_behind_wakes(given) : net_without_wakes);
     wait_for_wake(which, std::min(net, left + spread(core::milliseconds{4})));
 }
 

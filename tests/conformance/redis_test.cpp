@@ -19,7 +19,8 @@ constexpr std::int64_t start_us = 1'790'000'000'000'000;
 
 class redis_under_test final : public store_under_test {
   public:
-    explicit redis_under_test(std::string prefix) : prefix_{std::move(prefix)} {}
+    redis_under_test(std::string prefix, redis_server::words settings)
+        : server_{std::move(settings), &clock_}, prefix_{std::move(prefix)} {}
 
     std::unique_ptr<store::store> open(core::party who) override {
         store::redis_options options;
@@ -44,20 +45,25 @@ class redis_under_test final : public store_under_test {
   private:
     temporary_folder folder_;
     server_clock clock_{(folder_.path() / "clock").string(), start_us};
-    redis_server server_{{}, &clock_};
+    redis_server server_;
     pumped_environment pumped_;
     std::string prefix_;
 };
 
-subject redis(const char* name, const char* prefix) {
-    return {name, [prefix] { return std::make_unique<redis_under_test>(prefix); }};
+subject redis(const char* name, const char* prefix, const redis_server::words& settings = {}) {
+    return {name, [=] { return std::make_unique<redis_under_test>(prefix, settings); }};
 }
+
+/// As Redis 6.2, which does not have that command yet.
+const redis_server::words without_pexpiretime{"--rename-command", "PEXPIRETIME", ""};
 
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(redis,
                          Conformance,
-                         ::testing::Values(redis("bare", ""), redis("prefixed", "locks:")),
+                         ::testing::Values(redis("bare", ""),
+                                           redis("prefixed", "locks:"),
+                                           redis("older", "", without_pexpiretime)),
                          name_of);
 
 }  // namespace dibs::conformance

@@ -31,6 +31,13 @@ class redis_peer {
         options.who.host = "here";
     }
 
+    /// By a port of 127.0.0.1 instead of the server's socket.
+    void lead_through(int port) {
+        options.where.socket.clear();
+        options.where.host = "127.0.0.1";
+        options.where.port = static_cast<std::uint16_t>(port);
+    }
+
     /// The error, if it cannot be opened.
     std::error_code open() {
         std::error_code error;

@@ -310,42 +310,6 @@ TEST(RedisFaults, AWrongPasswordIsDeniedAndNotShown) {
     EXPECT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
 }
 
-TEST_F(RedisFault, AMissingRightIsNamed) {
-    const std::vector<std::string> rights{
-        "ACL",      "SETUSER",    "locks",        "on",      ">secret",
-        "~*",       "&*",         "+@connection", "+eval",   "+evalsha",
-        "+time",    "+setrange",  "+get",         "+set",    "+del",
-        "+pexpire", "+pexpireat", "+pexpiretime", "+pttl",   "+persist",
-        "+publish", "+subscribe", "+unsubscribe", "+pubsub", "+scan"};
-    ASSERT_EQ(server.ask(rights), "OK");
-    peer.options.where.user = "locks";
-    peer.options.where.password = "secret";
-    open();
-    // A whole life with the rights that the documentation names.
-    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
-    ASSERT_EQ(peer.ask(renew_of("k", holder_of(1))).what, verdict::renewed);
-    ASSERT_EQ(peer.ask(finish_of("k", holder_of(1), result_of("r", 0s, 1h))).what,
-              verdict::finished);
-    ASSERT_EQ(peer.ask(block_of("k", 1h, "x")).what, verdict::block_set);
-    for (const std::string right : {"evalsha", "set", "time", "setrange", "get"}) {
-        ASSERT_EQ(server.ask({"ACL", "SETUSER", "locks", "-" + right}), "OK");
-        const auto denied = peer.wait_for(peer.send({acquire_of("new", holder_of(2)),
-                                                     acquire_of("newer", holder_of(3))}))
-                                .front();
-        EXPECT_EQ(denied.error, errc::permission_denied) << right << ": " << denied.detail;
-        EXPECT_EQ(denied.took, effect::no) << right;
-        EXPECT_NE(denied.detail.find(right), std::string::npos) << denied.detail;
-        EXPECT_EQ(server.ask({"EXISTS", "new"}), "0");
-        ASSERT_EQ(server.ask({"ACL", "SETUSER", "locks", "+" + right}), "OK");
-    }
-    // One key that is not allowed refuses no other of its batch.
-    ASSERT_EQ(server.ask({"ACL", "SETUSER", "locks", "resetkeys", "~ours*", "~{ours*"}), "OK");
-    const auto given = peer.wait_for(
-        peer.send({acquire_of("theirs", holder_of(1)), acquire_of("ours", holder_of(2))}));
-    EXPECT_EQ(given[0].error, errc::permission_denied);
-    EXPECT_EQ(given[1].what, verdict::granted) << given[1].detail;
-}
-
 TEST_F(RedisFault, AServerThatLoadsItsDataSaysSo) {
     open();
     ASSERT_EQ(server.ask({"SET", "a", "b"}), "OK");

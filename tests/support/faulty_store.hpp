@@ -48,6 +48,8 @@ class faulty_store final : public store::store {
     bool blind_to_deadlines = false;
     /// Wake-ups get lost.
     bool deaf = false;
+    /// All holders look like locks of programs that know no fence.
+    bool strangers = false;
     std::vector<seen_batch> seen;
 
     template <typename Verb>
@@ -74,7 +76,9 @@ class faulty_store final : public store::store {
         seen.push_back({which, batch, env_.time.now()});
         switch (closed_ || !plan ? fault::none : plan(seen.size(), seen.back())) {
             case fault::none:
-                inner_->execute(which, std::move(batch), std::move(done));
+                inner_->execute(which,
+                                std::move(batch),
+                                strangers ? without_fences(std::move(done)) : std::move(done));
                 break;
             case fault::refuse:
                 refuse(batch.size(), std::move(done));
@@ -168,6 +172,17 @@ class faulty_store final : public store::store {
         env_.exec.post([entries, done = std::move(done)]() mutable {
             done(core::answers(entries, core::refused(errc::store_unreachable, "no connection")));
         });
+    }
+
+    static core::batch_completion without_fences(core::batch_completion done) {
+        return [done = std::move(done)](core::answers given) mutable {
+            for (auto& one : given) {
+                for (auto& holder : one.holders) {
+                    holder.fences = {};
+                }
+            }
+            done(std::move(given));
+        };
     }
 
     void keep_silent(std::size_t entries, core::batch_completion done) {

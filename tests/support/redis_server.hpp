@@ -31,10 +31,16 @@
 
 namespace dibs::testing {
 
-/// The calendar of a server, set by the test alone.
+/// The calendar of a server, set by the test.
 class server_clock {
   public:
-    explicit server_clock(const std::string& path, std::int64_t start_us) : path_(path) {
+    enum class runs {
+        when_told,  ///< stands still between two calls of advance()
+        by_itself,  ///< the time of this host, and what advance() added to it
+    };
+
+    server_clock(const std::string& path, std::int64_t start_us, runs how = runs::when_told)
+        : path_(path), how_(how) {
         const int opened = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (opened < 0 || ::ftruncate(opened, sizeof(std::int64_t)) != 0) {
             throw std::runtime_error{"no clock file " + path};
@@ -54,9 +60,11 @@ class server_clock {
 
     void advance(std::int64_t us) { clock_->fetch_add(us); }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    [[nodiscard]] bool goes_by_itself() const noexcept { return how_ == runs::by_itself; }
 
   private:
     std::string path_;
+    runs how_;
     std::atomic<std::int64_t>* clock_ = nullptr;
 };
 
@@ -173,9 +181,12 @@ class redis_server {
         if (clock_ != nullptr) {
             line = {"env",
                     std::string{"LD_PRELOAD="} + DIBS_SERVER_CLOCK_SHIM,
-                    "DIBS_SERVER_CLOCK=" + clock_->path()};
+                    "DIBS_SERVER_CLOCK=" + clock_->path(),
+                    std::string{"DIBS_SERVER_CLOCK_RUNS="} + (clock_->goes_by_itself() ? "1" : "")};
         }
-        for (const auto& word : words{"redis-server",
+        // Another server is tried by naming its program.
+        const char* other = std::getenv("DIBS_TEST_REDIS_SERVER");
+        for (const auto& word : words{other != nullptr ? other : "redis-server",
                                       "--port",
                                       std::to_string(port_),
                                       "--bind",

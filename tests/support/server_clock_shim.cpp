@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into a server under test: its calendar is what the test wrote into the file that
-// DIBS_SERVER_CLOCK names, microseconds since 1970. Nothing here allocates: it runs before the
+// DIBS_SERVER_CLOCK names, microseconds since 1970; if DIBS_SERVER_CLOCK_RUNS is set, that many more
+// than the time of this host. Nothing here allocates: it runs before the
 // server's allocator does.
 
 #include <fcntl.h>
@@ -30,18 +31,31 @@ const std::atomic<std::int64_t>* mapped() noexcept {
     return clock;
 }
 
+std::int64_t host_micros() noexcept {
+    timespec now{};
+    ::syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
+}
+
+std::int64_t micros_of(const std::atomic<std::int64_t>& clock) noexcept {
+    static const bool runs = [] {
+        const char* wish = std::getenv("DIBS_SERVER_CLOCK_RUNS");
+        return wish != nullptr && *wish != '\0';
+    }();
+    return clock.load() + (runs ? host_micros() : 0);
+}
+
 }  // namespace
 
 extern "C" int gettimeofday(struct timeval* __restrict told, void* __restrict /*zone*/) noexcept {
     const auto* clock = mapped();
     if (clock == nullptr) {
-        timespec now{};
-        ::syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
-        told->tv_sec = now.tv_sec;
-        told->tv_usec = now.tv_nsec / 1000;
+        const auto micros = host_micros();
+        told->tv_sec = micros / 1'000'000;
+        told->tv_usec = micros % 1'000'000;
         return 0;
     }
-    const auto micros = clock->load();
+    const auto micros = micros_of(*clock);
     told->tv_sec = micros / 1'000'000;
     told->tv_usec = micros % 1'000'000;
     return 0;
@@ -61,7 +75,7 @@ extern "C" int clock_gettime(clockid_t which, struct timespec* told) noexcept {
     if (clock == nullptr) {
         return static_cast<int>(::syscall(SYS_clock_gettime, which, told));
     }
-    const auto micros = clock->load();
+    const auto micros = micros_of(*clock);
     told->tv_sec = micros / 1'000'000;
     told->tv_nsec = micros % 1'000'000 * 1000;
     return 0;

@@ -186,6 +186,20 @@ TEST_F(Mutex, AWaiterDoesNotPoll) {
     EXPECT_FALSE(told->outcome);
 }
 
+TEST_F(Mutex, AWaiterPollsForALockOfAnotherProgramWhichWakesNobody) {
+    here.line.strangers = true;
+    here.line.deaf = true;
+    const auto lease = there.take();
+    const auto told = here.acquire(terms_of(1min));
+    world.advance(1s);
+    EXPECT_FALSE(told->outcome);
+    const auto when = world.now();
+    ASSERT_TRUE(there.release(lease)->released);
+    world.advance(200ms);
+    ASSERT_TRUE(told->lease());
+    EXPECT_LE(told->when, when + 150ms);
+}
+
 TEST_F(Mutex, AWaiterHasTheKeySoonAfterAnExpiryThatNobodyTells) {
     auto terms = terms_of();
     terms.lease.renew_every = 0s;

@@ -23,8 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A server that has been asked and says nothing for so long is given up.
-constexpr core::nanoseconds silence_max = 2s;
+constexpr auto silence_max = link::silence_max;
 /// How many requests of a kind may be on their way: enough to keep the server busy, so few that a
 /// renewal finds no long row before it.
 constexpr std::size_t flights_max = 4;
@@ -83,14 +82,13 @@ trouble engine::start() {
     if (bell_ < 0) {
         return {errc::store_unreachable, "no event descriptor"};
     }
-    const auto begun = env_.time.now();
-    data_.open(begun);
+    data_.open(env_.time.now());
     while (data_.at() != link::phase::closed && !data_.ready()) {
-        const auto left = begun + silence_max - env_.time.now();
+        const auto now = env_.time.now();
+        const auto left = data_.patience_ends() - now;
         if (left <= 0ns) {
-            data_.fail(errc::store_unreachable,
-                       "the server accepts the connection and says nothing");
-            break;
+            data_.lose_patience(now);
+            continue;
         }
         pollfd one{data_.descriptor(), data_.wanted(), 0};
         const auto longest = as_timespec(left);
@@ -311,9 +309,7 @@ void engine::keep_data(core::instant now, spoils& got) {
         }
     }
     if (!data_.ready()) {
-        if (now - data_.opened() >= silence_max) {
-            data_.fail(errc::store_unreachable,
-                       "the server accepts the connection and says nothing");
+        if (now >= data_.patience_ends() && !data_.lose_patience(now)) {
             data_broke(now, got);
         }
         return;
@@ -465,9 +461,7 @@ void engine::keep_ear(core::instant now, spoils& got) {
         return;
     }
     if (!ear_.ready()) {
-        if (now - ear_.opened() >= silence_max) {
-            ear_.fail(errc::store_unreachable,
-                      "the server accepts the connection and says nothing");
+        if (now >= ear_.patience_ends() && !ear_.lose_patience(now)) {
             ear_broke(now, got);
         }
         return;
@@ -504,7 +498,11 @@ void engine::hear_ear(spoils& got) {
     }
     while (ear_.next() == reply_reader::state::complete) {
         const auto& told = ear_.current();
-        ping_open_ = false;
+        const bool to_a_ping = std::exchange(ping_open_, false);
+        if (told.front().what == kind::error && !to_a_ping) {
+            refuse_to_listen(told.front().text, got);
+            continue;
+        }
         if (told.size() < 3 || told[0].children != 3) {
             continue;  // the answer to a ping
         }
@@ -546,6 +544,22 @@ void engine::hear_ear(spoils& got) {
     }
 }
 
+/// What was asked first is refused: whoever waits for that key does without wake-ups.
+void engine::refuse_to_listen(std::string_view why, spoils& got) {
+    if (confirmations_.empty()) {
+        return;
+    }
+    const auto refused = std::move(confirmations_.front());
+    confirmations_.pop_front();
+    const auto known = listeners_.find(refused.channel);
+    if (refused.begins && known != listeners_.end() && !std::exchange(known->second.told, true)) {
+        got.letters.push_back(outside_.entered(
+            known->second.key,
+            known->second.which,
+            why.starts_with("NOPERM") ? errc::permission_denied : errc::store_refused));
+    }
+}
+
 void engine::ear_broke(core::instant now, spoils& got) {
     const bool greeted = std::exchange(ear_used_, false);
     confirmations_.clear();
@@ -577,7 +591,7 @@ core::instant engine::next_event() const noexcept {
             at(data_again_.until);
         }
     } else if (!data_.ready()) {
-        at(data_.opened() + silence_max);
+        at(data_.patience_ends());
     } else if (!flights_.empty()) {
         at(std::max(flights_.front().sent, data_.last_heard()) + silence_max);
     }
@@ -586,7 +600,7 @@ core::instant engine::next_event() const noexcept {
             at(ear_again_.until);
         }
     } else if (!ear_.ready()) {
-        at(ear_.opened() + silence_max);
+        at(ear_.patience_ends());
     } else if (!confirmations_.empty() || ping_open_) {
         at(std::max(ear_asked_, ear_.last_heard()) + silence_max);
     } else if (!listeners_.empty()) {

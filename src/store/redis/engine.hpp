@@ -24,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -119,6 +120,7 @@ class engine : public std::enable_shared_from_this<engine> {
     void send(core::instant now, spoils& got);
     void hear_data(spoils& got);
     void hear_ear(spoils& got);
+    void refuse_to_listen(std::string_view why, spoils& got);
     void data_broke(core::instant now, spoils& got);
     void ear_broke(core::instant now, spoils& got);
     void refuse_late(core::instant now, spoils& got);

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -53,6 +54,7 @@ std::string link::system_text(const char* what, int code) const {
 }
 
 void link::open(core::instant now) {
+    const auto begun = std::chrono::steady_clock::now();
     close();
     fault_.clear();
     fault_text_.clear();
@@ -63,8 +65,6 @@ void link::open(core::instant now) {
     asked_.clear();
     heard_questions_ = 0;
     addresses_.clear();
-    opened_ = now;
-    heard_ = now;
     if (!where_.socket.empty()) {
         sockaddr_un at{};
         at.sun_family = AF_UNIX;
@@ -92,10 +92,14 @@ void link::open(core::instant now) {
         }
         std::reverse(addresses_.begin(), addresses_.end());
     }
-    try_next_address();
+    // The time of the look-up is not the server's.
+    opened_ = heard_ = now + (std::chrono::steady_clock::now() - begun);
+    share_ = silence_max / std::max<std::size_t>(addresses_.size(), 1);
+    try_next_address(opened_);
 }
 
-void link::try_next_address() {
+void link::try_next_address(core::instant now) {
+    tried_ = now;
     while (!addresses_.empty()) {
         const auto raw = std::move(addresses_.back());
         addresses_.pop_back();
@@ -144,6 +148,22 @@ void link::finish() noexcept {
     }
 }
 
+core::instant link::patience_ends() const noexcept {
+    return phase_ == phase::connecting && !addresses_.empty() ? tried_ + share_
+                                                              : opened_ + silence_max;
+}
+
+bool link::lose_patience(core::instant now) {
+    if (phase_ == phase::connecting && !addresses_.empty()) {
+        try_next_address(now);
+        return phase_ != phase::closed;
+    }
+    fail(errc::store_unreachable,
+         phase_ == phase::connecting ? "cannot connect: the host does not answer"
+                                     : "the server accepts the connection and says nothing");
+    return false;
+}
+
 short link::wanted() const noexcept {
     const bool writes = phase_ == phase::connecting || sent_ < out_.size();
     return static_cast<short>((phase_ == phase::connecting ? 0 : POLLIN) | (writes ? POLLOUT : 0));
@@ -156,7 +176,7 @@ bool link::go_on(short events, core::instant now) {
         ::getsockopt(socket_, SOL_SOCKET, SO_ERROR, &code, &size);
         if (code != 0) {
             fail(errc::store_unreachable, system_text("cannot connect", code));
-            try_next_address();
+            try_next_address(now);
             return phase_ != phase::closed;
         }
         addresses_.clear();
@@ -304,7 +324,10 @@ void link::hear_hello(const reply& told) {
         }
         return;
     }
-    if (head.what != kind::map && head.what != kind::array) {
+    const bool presents_itself =
+        (head.what == kind::map || head.what == kind::array) &&
+        (!value_of(told, "version").empty() || !value_of(told, "role").empty());
+    if (!presents_itself) {
         fail(errc::store_unreachable, "this is no Redis server: it does not answer HELLO");
         return;
     }

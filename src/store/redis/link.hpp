@@ -13,6 +13,7 @@
 #include "store/redis/address.hpp"
 #include "store/redis/resp.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <system_error>
@@ -25,6 +26,9 @@ namespace dibs::store::redis {
 class link {
   public:
     enum class phase : std::uint8_t { closed, connecting, greeting, ready };
+
+    /// A server that has been asked and says nothing for so long is given up.
+    static constexpr core::nanoseconds silence_max = std::chrono::seconds{2};
 
     explicit link(const address& where) noexcept : where_(where) {}
     link(const link&) = delete;
@@ -44,6 +48,11 @@ class link {
     [[nodiscard]] int descriptor() const noexcept { return socket_; }
     /// What to wait for, as poll(2) says it.
     [[nodiscard]] short wanted() const noexcept;
+
+    /// Until it is ready: how long what is being done now may take.
+    [[nodiscard]] core::instant patience_ends() const noexcept;
+    /// At that time: tries the next address of the host, or fails. False: it is closed now.
+    bool lose_patience(core::instant now);
 
     /// After poll(2): connects, greets, writes what is left, receives. False: it is closed now.
     bool go_on(short events, core::instant now);
@@ -75,7 +84,7 @@ class link {
   private:
     enum class question : std::uint8_t { hello, authenticate, name, select };
 
-    void try_next_address();
+    void try_next_address(core::instant now);
     void connected();
     void greet();
     void greet_in_the_old_way();
@@ -89,6 +98,8 @@ class link {
     phase phase_ = phase::closed;
     int socket_ = -1;
     std::vector<std::string> addresses_;  // raw socket addresses that are still to be tried
+    core::nanoseconds share_{};           // of each address in the time there is
+    core::instant tried_{};               // when the present address was
     core::instant opened_{};
     core::instant heard_{};
     std::string out_;

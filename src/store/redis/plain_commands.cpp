@@ -46,6 +46,9 @@ void plain_commands::wait_for_link(const char* what) {
     if (::poll(&ready, 1, 100) > 0) {
         static_cast<void>(line_.go_on(ready.revents, now()));
     }
+    if (line_.at() == link::phase::connecting && now() >= line_.patience_ends()) {
+        static_cast<void>(line_.lose_patience(now()));
+    }
 }
 
 std::string plain_commands::ask(std::initializer_list<std::string_view> words) {

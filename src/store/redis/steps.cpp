@@ -354,7 +354,6 @@ std::vector<core::holder_info> holders_of(const node& value,
         one.held_for = microseconds{std::max(when.now - ours->granted_us, std::int64_t{0})};
         one.self = ours->process == self.process;
     } else {
-        one.who.command = "(a lock of another program)";
         one.attached = core::attachment::detached;
     }
     holders.push_back(std::move(one));
