@@ -213,6 +213,21 @@ TEST_F(RedisRelay, NonsenseInsteadOfAGreetingIsNoServer) {
     }
 }
 
+TEST_F(RedisRelay, AServerThatIsTooOldIsToldBeforeItIsUsed) {
+    const auto greets_as = [&](const std::string& version) {
+        line.replies({.instead = "%2\r\n+server\r\n+redis\r\n+version\r\n+" + version + "\r\n"});
+        return peer.open();
+    };
+    for (const std::string version : {"6.0.16", "5.0.14", "6.1", "2.8.0"}) {
+        EXPECT_EQ(greets_as(version), errc::unsupported) << version;
+        EXPECT_NE(peer.detail.find(version + "; 6.2 or later"), std::string::npos) << peer.detail;
+    }
+    for (const std::string version :
+         {"6.2.0", "6.10.1", "7.0.15", "10.0", "unstable", "255.255.255"}) {
+        EXPECT_NE(greets_as(version), errc::unsupported) << version;
+    }
+}
+
 TEST_F(RedisRelay, NonsenseInsteadOfAnAnswerIsNeverTakenForOne) {
     open();
     for (const auto& given : nonsense) {

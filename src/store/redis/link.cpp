@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -45,6 +46,19 @@ std::string_view value_of(const reply& told, std::string_view key) noexcept {
         }
     }
     return {};
+}
+
+/// The script needs what Redis 6.2 brought (`SET … PXAT`). A version that is no number is believed.
+bool is_too_old(std::string_view version) noexcept {
+    unsigned major = 0;
+    unsigned minor = 0;
+    const auto* const end = version.data() + version.size();
+    const auto [dot, fault] = std::from_chars(version.data(), end, major);
+    if (fault != std::errc{} || dot == end || *dot != '.' ||
+        std::from_chars(dot + 1, end, minor).ec != std::errc{}) {
+        return false;
+    }
+    return major < 6 || (major == 6 && minor < 2);
 }
 
 }  // namespace
@@ -333,6 +347,12 @@ void link::hear_hello(const reply& told) {
     }
     if (value_of(told, "mode") == "cluster") {
         fail(errc::unsupported, "a Redis Cluster is not supported yet");
+        return;
+    }
+    const auto version = value_of(told, "version");
+    if (is_too_old(version)) {
+        fail(errc::unsupported,
+             "the server is Redis " + core::printable(version) + "; 6.2 or later is needed");
         return;
     }
     const auto role = value_of(told, "role");
