@@ -57,8 +57,8 @@ class client_options {
 /// A key is 1 to 1,024 bytes of UTF-8 without control characters, and can be seen. Keys are compared
 /// byte by byte.
 ///
-/// That somebody else holds the key, or that an operator has put it on hold, is not an error: the
-/// optional is empty. Errors are of these kinds (`error.code() == condition::…`):
+/// That somebody else holds the key, or stands in its queue before the caller, or that an operator
+/// has put it on hold, is not an error: the optional is empty. Errors are of these kinds (`error.code() == condition::…`):
 ///   - invalid_argument: a key, an option or the URL is wrong; nothing was sent;
 ///   - retryable: surely not applied; nothing is held;
 ///   - outcome_unknown: the store may have given the lease; the client undoes that in the
@@ -81,15 +81,16 @@ class client {
     client& operator=(client&& other) noexcept;
     ~client();
 
-    /// Takes the key if it is free, without waiting. The right default for jobs.
+    /// Takes the key if it is free and nobody waits in its queue (order::queue), without waiting.
+    /// The right default for jobs.
     [[nodiscard]] std::optional<lease> try_acquire(std::string_view key,
                                                    acquire_options options = {});
     [[nodiscard]] std::optional<lease> try_acquire(std::string_view key,
                                                    acquire_options options,
                                                    std::error_code& error) noexcept;
 
-    /// Takes the key, waiting up to `options.wait` for it, or until `stop` is requested. Empty when
-    /// somebody else still holds it then. Never returns later than its wait and timeout allow by
+    /// Takes the key, waiting up to `options.wait` for it, or until `stop` is requested; in which
+    /// order is `options.order`. Empty when somebody else still holds it then. Never returns later than its wait and timeout allow by
     /// more than a scheduling delay.
     [[nodiscard]] std::optional<lease> acquire(std::string_view key,
                                                acquire_options options = {},

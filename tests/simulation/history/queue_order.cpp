@@ -17,8 +17,11 @@ void queue_order::carried_out(const core::verb& what,
         forget();
     }
     latest_ = now;
+    furthest_ = std::max(furthest_, now);
     if (blind_until_ == core::store_instant::max()) {
-        blind_until_ = now + std::chrono::duration_cast<core::microseconds>(recipes::ticket_time);
+        // A clock that was set back leaves tickets which last until after its furthest moment.
+        blind_until_ =
+            furthest_ + std::chrono::duration_cast<core::microseconds>(recipes::ticket_time);
     }
     auto& of = lines_[core::key_of(what)];
     drop_overdue(of, now);

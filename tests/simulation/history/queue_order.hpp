@@ -55,6 +55,7 @@ class queue_order {
     std::map<std::string, line> lines_;
     std::map<std::string, core::fence_number> fences_;  ///< the largest granted
     core::store_instant latest_{};
+    core::store_instant furthest_{};
     /// After it has forgotten, it must hear of every ticket again before it can judge.
     core::store_instant blind_until_{};
 };
