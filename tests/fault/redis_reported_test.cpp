@@ -191,6 +191,23 @@ TEST_F(RedisReported, CancelledAcquiresLeaveNothingBehind) {
     }));
 }
 
+// 036
+TEST_F(RedisReported, AClaimWhoseAnswerWasLostBlocksNoRetry) {
+    // The server has the script, so that the first thing after the greeting is executed.
+    ASSERT_EQ(process(dibs_at(server.url(), {"run", "other", "--", "true"})).wait().status, 0);
+    line.requests({.mutes = "EVALSHA"});
+    const std::vector<std::string> words{
+        "once", "job", "--slot", "s", "--ttl", "3s", "--", "touch", here.file("ran")};
+    const auto unanswered = process(dibs_at(line.url(), words)).wait();
+    EXPECT_EQ(unanswered.status, 69) << unanswered.err;
+    EXPECT_FALSE(exists(here.file("ran"))) << "an error is not \"nobody has it\"";
+    auto waiting = words;
+    waiting.insert(waiting.begin() + 2, {"--wait", "1m"});
+    const auto retried = process(dibs_at(server.url(), waiting)).wait();
+    EXPECT_EQ(retried.status, 0) << retried.err;
+    EXPECT_TRUE(exists(here.file("ran")));
+}
+
 // 064
 TEST_F(RedisReported, AScriptThatIsForgottenAllTheTimeIsNoFailure) {
     std::jthread flushing{[&](const std::stop_token& stop) {
@@ -387,6 +404,7 @@ TEST_F(RedisReported, ALeftLockOfOursWithoutATtlIsShownAndCanBeBroken) {
 
 // 106
 TEST_F(RedisReported, ClientsThatDisagreeByMinutesExcludeEachOther) {
+    ASSERT_TRUE(exists(DIBS_CLOCK_SHIM)) << "their clocks would all be right";
     const shifted_clock behind{here, "behind"};
     const shifted_clock ahead{here, "ahead"};
     behind.shift(-180);
