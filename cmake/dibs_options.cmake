@@ -3,6 +3,12 @@
 
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)
+if(DIBS_WITH_REDIS AND DIBS_WITH_TLS)
+    find_package(OpenSSL 3.0)
+    if(NOT OpenSSL_FOUND)
+        message(FATAL_ERROR "OpenSSL 3 is missing: install libssl-dev, or build without rediss:// by -DDIBS_WITH_TLS=OFF")
+    endif()
+endif()
 
 add_library(dibs_options INTERFACE)
 target_compile_features(dibs_options INTERFACE cxx_std_20)

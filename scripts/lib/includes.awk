@@ -40,7 +40,8 @@ function allowed_in(layer, other, path) {
 function driver_of(path) {
     if (path ~ /^sqlite3(ext)?\.h$/) return "sqlite"
     if (path ~ /^(libpq-fe|libpq-events|postgres_ext)\.h$/ || path ~ /^pqxx\//) return "postgres"
-    if (path ~ /^hiredis\// || path ~ /^boost\/redis/ || path ~ /^sw\/redis/) return "redis"
+    if (path ~ /^hiredis\// || path ~ /^boost\/redis/ || path ~ /^sw\/redis/ || path ~ /^openssl\//)
+        return "redis"
     if (path ~ /^grpc(pp)?\// || path ~ /^etcd\//) return "etcd"
     return ""
 }

@@ -3,13 +3,13 @@
 
 dibs_packages_build=(
     g++ cmake ninja-build mold ccache pkg-config
-    libboost1.81-dev libsqlite3-dev
+    libboost1.81-dev libsqlite3-dev libssl-dev
     libcli11-dev libfmt-dev nlohmann-json3-dev libtomlplusplus-dev
     libhowardhinnant-date-dev
 )
 dibs_packages_test=(
     libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
-    sqlite3 procps
+    sqlite3 procps openssl
     redis-server libhiredis-dev liblua5.1-0-dev python3-redis
 )
 dibs_packages_lint=(clang-format clang-tidy)

@@ -325,12 +325,15 @@ class command_reader {
 // --- URLs of stores ------------------------------------------------------------------------------
 
 /// Known options whose values may be shown.
-constexpr std::array<std::string_view, 10> harmless{"create",
+constexpr std::array<std::string_view, 13> harmless{"create",
                                                     "synchronous",
                                                     "sslmode",
                                                     "prefix",
                                                     "db",
                                                     "guarantee",
+                                                    "ca",
+                                                    "cert",
+                                                    "sni",
                                                     "hash",
                                                     "schema",
                                                     "connect_timeout",

@@ -21,7 +21,7 @@
 #define DIBS_SCHEME_SQLITE ""
 #endif
 #ifdef DIBS_WITH_REDIS
-#define DIBS_SCHEME_REDIS "redis:, redis+unix:, "
+#define DIBS_SCHEME_REDIS "redis:, rediss:, redis+unix:, "
 #else
 #define DIBS_SCHEME_REDIS ""
 #endif
@@ -123,14 +123,8 @@ opened open(std::string_view text, core::environment env, open_context context) 
     }
 #endif
 #ifdef DIBS_WITH_REDIS
-    if (where->scheme == "redis" || where->scheme == "redis+unix") {
+    if (where->scheme == "redis" || where->scheme == "rediss" || where->scheme == "redis+unix") {
         return open_redis(*where, env, std::move(context), text);
-    }
-    if (where->scheme == "rediss") {
-        return fault(errc::unsupported,
-                     text,
-                     "this release does not speak TLS to a server; use a tunnel (stunnel, a "
-                     "sidecar) and redis:// to its local end");
     }
 #endif
     return fault(errc::invalid_url,

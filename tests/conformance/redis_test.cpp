@@ -6,6 +6,7 @@
 #include "support/pumped_environment.hpp"
 #include "support/redis_server.hpp"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,12 +22,18 @@ class redis_under_test final : public store_under_test {
   public:
     redis_under_test(std::string prefix, redis_server::words settings)
         : server_{std::move(settings), &clock_}, prefix_{std::move(prefix)} {}
+    /// By TLS.
+    explicit redis_under_test(const test_certificates& made)
+        : server_{made.server(), {}, &clock_}, tls_{store::redis::tls_settings{}} {
+        tls_->ca = made.ca();
+    }
 
     std::unique_ptr<store::store> open(core::party who) override {
         store::redis_options options;
         options.where.host = "127.0.0.1";
         options.where.port = static_cast<std::uint16_t>(server_.port());
         options.where.prefix = prefix_;
+        options.where.tls = tls_;
         options.who = std::move(who);
         std::error_code error;
         std::string detail;
@@ -48,11 +55,21 @@ class redis_under_test final : public store_under_test {
     redis_server server_;
     pumped_environment pumped_;
     std::string prefix_;
+    std::optional<store::redis::tls_settings> tls_;
 };
 
 subject redis(const char* name, const char* prefix, const redis_server::words& settings = {}) {
     return {name, [=] { return std::make_unique<redis_under_test>(prefix, settings); }};
 }
+
+#ifdef DIBS_WITH_TLS
+subject by_tls() {
+    return {"tls", [] {
+                static const test_certificates made;
+                return std::make_unique<redis_under_test>(made);
+            }};
+}
+#endif
 
 /// As Redis 6.2, which does not have that command yet.
 const redis_server::words without_pexpiretime{"--rename-command", "PEXPIRETIME", ""};
@@ -65,5 +82,8 @@ INSTANTIATE_TEST_SUITE_P(redis,
                                            redis("prefixed", "locks:"),
                                            redis("older", "", without_pexpiretime)),
                          name_of);
+#ifdef DIBS_WITH_TLS
+INSTANTIATE_TEST_SUITE_P(redis_by_tls, Conformance, ::testing::Values(by_tls()), name_of);
+#endif
 
 }  // namespace dibs::conformance

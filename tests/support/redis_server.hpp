@@ -5,6 +5,7 @@
 
 #include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/test_certificates.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -103,6 +104,9 @@ class redis_server {
         }
         throw std::runtime_error{"no redis-server came up: " + log()};
     }
+    /// Speaks TLS at its port, and plainly at its socket.
+    redis_server(const proof& own, words more, const server_clock* clock = nullptr)
+        : redis_server(words_of(own, std::move(more)), clock) {}
     redis_server(const redis_server&) = delete;
     redis_server& operator=(const redis_server&) = delete;
     ~redis_server() { kill(); }
@@ -176,6 +180,9 @@ class redis_server {
     }
 
   private:
+    /// Stands for the port, which is drawn later.
+    static constexpr const char* own_port = "{port}";
+
     [[nodiscard]] words command_line() const {
         words line;
         if (clock_ != nullptr) {
@@ -205,8 +212,24 @@ class redis_server {
                                       "yes"}) {
             line.push_back(word);
         }
-        line.insert(line.end(), more_.begin(), more_.end());
+        for (const auto& word : more_) {
+            line.push_back(word == own_port ? std::to_string(port_) : word);
+        }
         return line;
+    }
+    [[nodiscard]] static words words_of(const proof& own, words more) {
+        words all{"--port",
+                  "0",
+                  "--tls-port",
+                  own_port,
+                  "--tls-cert-file",
+                  own.certificate,
+                  "--tls-key-file",
+                  own.key,
+                  "--tls-auth-clients",
+                  "no"};
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
     }
     [[nodiscard]] static int free_port() {
         const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

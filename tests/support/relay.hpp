@@ -48,7 +48,7 @@ class relay {
         std::int64_t cut_after = -1;  ///< resets both sides once so many bytes went through
     };
 
-    /// To a server that listens on a socket in the file system.
+    /// To a server that listens on a socket in the file system, or on this port of 127.0.0.1.
     explicit relay(std::string upstream) : upstream_{std::move(upstream)} {
         listen();
         bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -210,13 +210,7 @@ class relay {
         }
         connection made;
         made.ends[0] = client;
-        made.ends[1] = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        sockaddr_un at{};
-        at.sun_family = AF_UNIX;
-        std::memcpy(
-            at.sun_path, upstream_.data(), std::min(upstream_.size(), sizeof at.sun_path - 1));
-        const bool reached =
-            ::connect(made.ends[1], reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+        const bool reached = reach(made.ends[1]);
         ::fcntl(made.ends[1], F_SETFL, O_NONBLOCK);
         const int on = 1;
         ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -226,6 +220,22 @@ class relay {
             return;
         }
         pairs_.push_back(std::move(made));
+    }
+    [[nodiscard]] bool reach(int& end) const {
+        if (!upstream_.starts_with('/')) {
+            end = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            sockaddr_in at{};
+            at.sin_family = AF_INET;
+            at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+            at.sin_port = htons(static_cast<std::uint16_t>(std::stoi(upstream_)));
+            return ::connect(end, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+        }
+        end = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        sockaddr_un at{};
+        at.sun_family = AF_UNIX;
+        std::memcpy(
+            at.sun_path, upstream_.data(), std::min(upstream_.size(), sizeof at.sun_path - 1));
+        return ::connect(end, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
     }
     void take(connection& one, int from) {
         char bytes[65536];

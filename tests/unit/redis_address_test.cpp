@@ -12,6 +12,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dibs::store::redis {
@@ -84,6 +85,46 @@ TEST(RedisAddress, RefusesWhatItCannotUnderstand) {
         std::string fault;
         EXPECT_FALSE(parsed(text, fault)) << text;
         EXPECT_FALSE(fault.empty()) << text;
+    }
+}
+
+TEST(RedisAddress, SpeaksTlsWhenItsSchemeSaysSoHoweverItIsWritten) {
+    std::string fault;
+    for (const std::string scheme : {"rediss", "REDISS", "Rediss"}) {
+        const auto at = parsed(scheme + "://h:7000/1", fault);
+        ASSERT_TRUE(at) << fault;
+        ASSERT_TRUE(at->tls) << scheme;
+        EXPECT_EQ(at->tls->ca, "");
+        EXPECT_EQ(at->port, 7000);
+        EXPECT_EQ(at->shown(), "rediss://h:7000/1");
+    }
+    for (const std::string plain : {"redis://h", "REDIS://h", "redis+unix:///run/s"}) {
+        EXPECT_FALSE(parsed(plain, fault)->tls) << plain;
+    }
+    const auto at =
+        parsed("rediss://h?ca=/a%20b/ca.pem&cert=/c.pem&key=/k.pem&sni=locks.example", fault);
+    ASSERT_TRUE(at) << fault;
+    EXPECT_EQ(at->tls->ca, "/a b/ca.pem");
+    EXPECT_EQ(at->tls->certificate, "/c.pem");
+    EXPECT_EQ(at->tls->key, "/k.pem");
+    EXPECT_EQ(at->tls->server_name, "locks.example");
+}
+
+TEST(RedisAddress, RefusesTlsThatIsNone) {
+    for (const auto& [text, part] :
+         {std::pair<std::string, std::string>{"redis://h?ca=/ca.pem", "write rediss://"},
+          {"redis+unix:///run/s?sni=h", "write rediss://"},
+          {"rediss://h?verify=no", "always verified"},
+          {"redis://h?verify=yes", "always verified"},
+          {"rediss://h?ca=ca.pem", "whole path"},
+          {"rediss://h?cert=", "whole path"},
+          {"rediss://h?sni=", "host name"},
+          {"rediss://h?sni=a%20b", "host name"},
+          {"rediss://h?key=/k.pem", "goes with cert"},
+          {"rediss://h?tls=yes", "unknown option"}}) {
+        std::string fault;
+        EXPECT_FALSE(parsed(text, fault)) << text;
+        EXPECT_NE(fault.find(part), std::string::npos) << text << ": " << fault;
     }
 }
 

@@ -7,12 +7,14 @@
 #include "store/url.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace dibs::store::redis {
 
 namespace {
 
+constexpr std::string_view secured = "rediss";
 constexpr core::microseconds usual_longest_ttl = std::chrono::minutes{1};
 
 template <typename Number>
@@ -101,6 +103,46 @@ bool parse_longest_ttl(const std::string& value, address& into, std::string& fau
     return true;
 }
 
+/// False: `fault` says why, or is empty if the option is another one.
+bool take_tls_option(std::string_view name,
+                     const std::string& value,
+                     address& into,
+                     std::string& fault) {
+    if (name == "verify") {
+        fault =
+            "verify cannot be set: the server is always verified; trust its own certificate by "
+            "ca=FILE, or another name of it by sni=NAME";
+        return false;
+    }
+    if (name != "ca" && name != "cert" && name != "key" && name != "sni") {
+        return false;
+    }
+    if (!into.tls) {
+        fault = core::printable(name) + " goes with TLS; write rediss://";
+        return false;
+    }
+    if (name == "sni") {
+        into.tls->server_name = value;
+        if (value.empty() || std::any_of(value.begin(), value.end(), [](char one) {
+                return one <= ' ' || one > '~';
+            })) {
+            fault = "sni is a host name or an IP address, not " + core::printable(value);
+            return false;
+        }
+        return true;
+    }
+    if (!value.starts_with('/') || value.find('\0') != std::string::npos) {
+        fault = core::printable(name) + " is the whole path of a file, such as /etc/ssl/" +
+                std::string{name} + ".pem, not " + core::printable(value);
+        return false;
+    }
+    auto& file = name == "ca"     ? into.tls->ca
+                 : name == "cert" ? into.tls->certificate
+                                  : into.tls->key;
+    file = value;
+    return true;
+}
+
 bool take_option(std::string_view name,
                  const std::string& value,
                  address& into,
@@ -138,15 +180,21 @@ bool take_option(std::string_view name,
     if (name == "max_ttl") {
         return parse_longest_ttl(value, into, fault);
     }
-    fault = "unknown option " + core::printable(name) +
-            "; there are: db, guarantee, max_ttl, name, prefix";
+    if (take_tls_option(name, value, into, fault)) {
+        return true;
+    }
+    if (fault.empty()) {
+        fault = "unknown option " + core::printable(name) + "; there are: " +
+                (into.tls ? "ca, cert, db, guarantee, key, max_ttl, name, prefix, sni"
+                          : "db, guarantee, max_ttl, name, prefix");
+    }
     return false;
 }
 
 }  // namespace
 
 std::string address::shown() const {
-    std::string text = socket.empty() ? "redis://" : "redis+unix://";
+    std::string text = tls ? "rediss://" : socket.empty() ? "redis://" : "redis+unix://";
     if (!user.empty()) {
         text += user + "@";
     }
@@ -165,6 +213,13 @@ std::optional<address> parse_address(std::string_view text,
                                      std::string& fault) {
     address made;
     text = text.substr(0, text.find('?'));
+    const auto scheme = text.substr(0, text.find(':'));
+    if (scheme.size() == secured.size() &&
+        std::equal(scheme.begin(), scheme.end(), secured.begin(), [](char one, char other) {
+            return std::tolower(static_cast<unsigned char>(one)) == other;
+        })) {
+        made.tls.emplace();
+    }
     const bool is_socket = text.find('+') < text.find(':');
     text.remove_prefix(std::min(text.find(':') + 1, text.size()));
     if (!text.starts_with("//")) {
@@ -200,6 +255,10 @@ std::optional<address> parse_address(std::string_view text,
         if (!take_option(name, value, made, fault)) {
             return std::nullopt;
         }
+    }
+    if (made.tls && made.tls->certificate.empty() && !made.tls->key.empty()) {
+        fault = "key goes with cert, the file of the certificate that it belongs to";
+        return std::nullopt;
     }
     return made;
 }

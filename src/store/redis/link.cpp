@@ -26,6 +26,8 @@ namespace dibs::store::redis {
 namespace {
 
 constexpr std::size_t receive_at_once = std::size_t{64} << 10U;
+/// How a server that speaks TLS complains of what does not: no reply of Redis begins like that.
+constexpr std::string_view tls_alert = "\x15\x03";
 
 /// The value of a key in a map, empty when it is not there. Values that are no text are passed over.
 std::string_view value_of(const reply& told, std::string_view key) noexcept {
@@ -143,6 +145,7 @@ void link::try_next_address(core::instant now) {
 }
 
 void link::close() noexcept {
+    tls_.reset();
     if (socket_ >= 0) {
         ::close(socket_);
         socket_ = -1;
@@ -157,6 +160,9 @@ void link::fail(std::error_code fault, std::string text) noexcept {
 }
 
 void link::finish() noexcept {
+    if (tls_) {
+        tls_->finish();
+    }
     if (socket_ >= 0) {
         ::shutdown(socket_, SHUT_WR);
     }
@@ -174,11 +180,17 @@ bool link::lose_patience(core::instant now) {
     }
     fail(errc::store_unreachable,
          phase_ == phase::connecting ? "cannot connect: the host does not answer"
-                                     : "the server accepts the connection and says nothing");
+         : phase_ == phase::securing
+             ? "the server accepts the connection and does not answer TLS; if this is its plain "
+               "port, name its TLS port or write redis://"
+             : "the server accepts the connection and says nothing");
     return false;
 }
 
 short link::wanted() const noexcept {
+    if (tls_) {
+        return tls_->wanted(sent_ < out_.size());
+    }
     const bool writes = phase_ == phase::connecting || sent_ < out_.size();
     return static_cast<short>((phase_ == phase::connecting ? 0 : POLLIN) | (writes ? POLLOUT : 0));
 }
@@ -196,10 +208,17 @@ bool link::go_on(short events, core::instant now) {
         addresses_.clear();
         connected();
     }
-    if (phase_ == phase::closed) {
+    if (phase_ == phase::securing && !secure()) {
         return false;
     }
-    if ((events & (POLLIN | POLLERR | POLLHUP)) != 0 && !receive(now)) {
+    if (phase_ == phase::closed || phase_ == phase::securing) {
+        return phase_ != phase::closed;
+    }
+    // TLS may have to write in order to read, and holds what came with the end of its handshake.
+    if (tls_ && !receive_secured(now)) {
+        return false;
+    }
+    if (!tls_ && (events & (POLLIN | POLLERR | POLLHUP)) != 0 && !receive(now)) {
         return false;
     }
     while (phase_ == phase::greeting) {
@@ -217,8 +236,11 @@ bool link::go_on(short events, core::instant now) {
 }
 
 bool link::flush() {
-    if (phase_ == phase::connecting) {
+    if (phase_ == phase::connecting || phase_ == phase::securing) {
         return true;
+    }
+    if (tls_) {
+        return flush_secured();
     }
     while (sent_ < out_.size()) {
         const auto wrote = ::send(socket_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
@@ -240,7 +262,29 @@ bool link::flush() {
     return true;
 }
 
+bool link::flush_secured() {
+    while (sent_ < out_.size()) {
+        const auto wrote = tls_->write(std::string_view{out_}.substr(sent_));
+        if (wrote.how == tls_session::state::broken) {
+            return break_secured();
+        }
+        if (wrote.how == tls_session::state::again) {
+            return true;
+        }
+        // Of a record that was sent in part the server can read nothing.
+        sent_ += wrote.bytes;
+        written_ += wrote.bytes;
+    }
+    out_.clear();
+    sent_ = 0;
+    return true;
+}
+
 bool link::still_there() {
+    // A farewell of TLS is bytes, too: only reading tells.
+    if (tls_) {
+        return receive_secured(heard_);
+    }
     char byte = 0;
     const auto got = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))) {
@@ -254,6 +298,11 @@ bool link::receive(core::instant now) {
     for (;;) {
         auto room = in_.room(receive_at_once);
         const auto got = ::recv(socket_, room.data(), room.size(), 0);
+        if (got > 1 && phase_ == phase::greeting && heard_questions_ == 0 &&
+            std::string_view{room.data(), 2} == tls_alert) {
+            fail(errc::store_unreachable, "the server speaks TLS at this port; write rediss://");
+            return false;
+        }
         if (got > 0) {
             in_.received(static_cast<std::size_t>(got));
             heard_ = now;
@@ -268,11 +317,40 @@ bool link::receive(core::instant now) {
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             return true;
         }
-        fail(errc::store_unreachable,
-             got == 0 ? "the server closed the connection"
-                      : system_text("the connection broke", errno));
+        auto why = got == 0 ? std::string{"the server closed the connection"}
+                            : system_text("the connection broke", errno);
+        // What Redis does at a port for TLS.
+        if (phase_ == phase::greeting && heard_questions_ == 0 && where_.socket.empty()) {
+            why += "; if it speaks TLS at this port, write rediss://";
+        }
+        fail(errc::store_unreachable, std::move(why));
         return false;
     }
+}
+
+bool link::receive_secured(core::instant now) {
+    bool heard = false;
+    do {
+        auto room = in_.room(receive_at_once);
+        const auto got = tls_->read(room);
+        if (got.how == tls_session::state::broken) {
+            // What came before counts first.
+            return heard || break_secured();
+        }
+        if (got.how == tls_session::state::again) {
+            return true;
+        }
+        heard = true;
+        in_.received(got.bytes);
+        heard_ = now;
+    } while (tls_->holds_more());
+    return true;
+}
+
+bool link::break_secured() {
+    const auto why = tls_->fault();
+    fail(why.error, why.text);
+    return false;
 }
 
 reply_reader::state link::next() {
@@ -294,8 +372,33 @@ void link::ask(question what, std::initializer_list<std::string_view> words) {
 }
 
 void link::connected() {
-    phase_ = phase::greeting;
-    greet();
+    if (!where_.tls) {
+        phase_ = phase::greeting;
+        greet();
+        return;
+    }
+    tls_fault fault;
+    tls_ = begin_tls(where_, socket_, fault);
+    if (!tls_) {
+        fail(fault.error, std::move(fault.text));
+        return;
+    }
+    phase_ = phase::securing;
+    secure();
+}
+
+bool link::secure() {
+    switch (tls_->handshake()) {
+        case tls_session::state::broken:
+            return break_secured();
+        case tls_session::state::done:
+            phase_ = phase::greeting;
+            greet();
+            break;
+        case tls_session::state::again:
+            break;
+    }
+    return true;
 }
 
 void link::greet() {

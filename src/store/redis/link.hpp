@@ -3,18 +3,22 @@
 // One connection to the server: made, greeted, read and written without ever blocking. Whoever owns
 // it waits for its descriptor and asks it to go on.
 //
-//   closed ──open──▶ connecting ──▶ greeting ──▶ ready
-//     ▲                  │              │          │
-//     └──────────────────┴── fault ─────┴──────────┘
+//   closed ──open──▶ connecting ──▶ securing ──▶ greeting ──▶ ready
+//     ▲                  │              │            │          │
+//     └──────────────────┴── fault ─────┴────────────┴──────────┘
+//
+// Only what speaks TLS is secured; the others are greeted at once.
 //
 // Thread safety: none.
 
 #include "core/time.hpp"
 #include "store/redis/address.hpp"
 #include "store/redis/resp.hpp"
+#include "store/redis/tls_session.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -25,7 +29,7 @@ namespace dibs::store::redis {
 
 class link {
   public:
-    enum class phase : std::uint8_t { closed, connecting, greeting, ready };
+    enum class phase : std::uint8_t { closed, connecting, securing, greeting, ready };
 
     /// A server that has been asked and says nothing for so long is given up.
     static constexpr core::nanoseconds silence_max = std::chrono::seconds{2};
@@ -86,17 +90,22 @@ class link {
 
     void try_next_address(core::instant now);
     void connected();
+    bool secure();
     void greet();
     void greet_in_the_old_way();
     void ask(question what, std::initializer_list<std::string_view> words);
     void hear_greeting(const reply& told);
     void hear_hello(const reply& told);
     bool receive(core::instant now);
+    bool receive_secured(core::instant now);
+    bool flush_secured();
+    bool break_secured();
     [[nodiscard]] std::string system_text(const char* what, int code) const;
 
     const address& where_;
     phase phase_ = phase::closed;
     int socket_ = -1;
+    std::unique_ptr<tls_session> tls_;    // empty: in plain
     std::vector<std::string> addresses_;  // raw socket addresses that are still to be tried
     core::nanoseconds share_{};           // of each address in the time there is
     core::instant tried_{};               // when the present address was
