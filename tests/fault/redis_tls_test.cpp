@@ -4,12 +4,14 @@
 
 #include "redis_peer.hpp"
 #include "store/redis/address.hpp"
+#include "store/redis/link.hpp"
 #include "store/redis/plain_commands.hpp"
 #include "store/redis/tls_session.hpp"
 #include "store/url.hpp"
 #include "support/relay.hpp"
 #include "support/test_certificates.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -270,6 +272,40 @@ TEST_F(RedisTls, CarriesMoreThanASocketHoldsBothWays) {
         store::redis::plain_commands leaving{url(server.port(), trusted())};
         EXPECT_EQ(leaving.ask({"QUIT"}), "OK") << at;
     }
+}
+
+// What waits is moved to another place in memory by what is appended.
+TEST_F(RedisTls, TakesMoreWhileAPartWaitsToBeSent) {
+    const redis_server server{made->server(), {}};
+    const auto where = address_of(url(server.port(), trusted()));
+    store::redis::link line{where};
+    const core::instant some_time{1h};
+    const auto step = [&] {
+        pollfd one{line.descriptor(), line.wanted(), 0};
+        const bool moves = ::poll(&one, 1, 5000) == 1;
+        EXPECT_TRUE(moves) << "waited for what is there";
+        return moves && line.go_on(one.revents, some_time);
+    };
+    line.open(some_time);
+    while (!line.ready() && step()) {
+    }
+    ASSERT_TRUE(line.ready()) << line.fault_text();
+    const std::string much(std::size_t{8} << 20U, 'a');
+    int waited = 0;
+    for (int at = 0; at < 4; ++at) {
+        store::redis::write_command(line.out(), {"ECHO", much});
+        ASSERT_TRUE(line.flush()) << line.fault_text();
+        waited += line.all_sent() ? 0 : 1;
+    }
+    EXPECT_GT(waited, 1) << "nothing had to wait: the test shows nothing";
+    int answers = 0;
+    while (answers < 4 && step()) {
+        while (line.next() == store::redis::reply_reader::state::complete) {
+            EXPECT_TRUE(line.current().front().text == much);
+            ++answers;
+        }
+    }
+    EXPECT_EQ(answers, 4) << line.fault_text();
 }
 
 TEST_F(RedisTls, NoticesThatTheServerHasSaidFarewell) {
