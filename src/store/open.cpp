@@ -21,7 +21,11 @@
 #define DIBS_SCHEME_SQLITE ""
 #endif
 #ifdef DIBS_WITH_REDIS
+#ifdef DIBS_WITH_TLS
 #define DIBS_SCHEME_REDIS "redis:, rediss:, redis+unix:, "
+#else
+#define DIBS_SCHEME_REDIS "redis:, redis+unix:, "
+#endif
 #else
 #define DIBS_SCHEME_REDIS ""
 #endif
@@ -123,6 +127,13 @@ opened open(std::string_view text, core::environment env, open_context context) 
     }
 #endif
 #ifdef DIBS_WITH_REDIS
+#ifndef DIBS_WITH_TLS
+    if (where->scheme == "rediss") {
+        return fault(errc::unsupported,
+                     text,
+                     "this build speaks no TLS: it was made with DIBS_WITH_TLS=OFF");
+    }
+#endif
     if (where->scheme == "redis" || where->scheme == "rediss" || where->scheme == "redis+unix") {
         return open_redis(*where, env, std::move(context), text);
     }
