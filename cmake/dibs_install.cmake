@@ -35,7 +35,7 @@ if(TARGET dibs)
         string(APPEND dibs_pc_requires " sqlite3")
     endif()
     if(DIBS_WITH_REDIS AND DIBS_WITH_TLS)
-        string(APPEND dibs_pc_requires " libssl")
+        string(APPEND dibs_pc_requires " libssl libcrypto")
     endif()
     # An archive does not say what it needs, so that is not private to it (docs/internals/decisions.md, 6).
     get_target_property(dibs_type dibs TYPE)
