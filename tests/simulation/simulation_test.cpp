@@ -72,7 +72,7 @@ TEST(Simulation, WithoutFencesUpdatesAreLost) {
 TEST(Simulation, LeasesGoFromProcessToProcess) {
     const auto told = run(draw_plan(1, {.workload = "hand-over", .without_faults = true}));
     EXPECT_TRUE(told.violations.empty()) << told.violations.front();
-    EXPECT_NE(told.history.find(R"("op":"adopt","ph":"ok")"), std::string::npos);
+    EXPECT_NE(told.history.text().find(R"("op":"adopt","ph":"ok")"), std::string::npos);
 }
 
 TEST(Simulation, APlanWithAnUnknownNameIsRefused) {
