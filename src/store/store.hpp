@@ -87,8 +87,8 @@
 // wakes at least one process per release, and another one when that one stops watching without
 // having taken the key. While a ticket is live, what ends a grant, lifts a hold, or ends the ticket
 // of the head of a free key wakes the watchers of the process of the new head, and no other process
-// on purpose. So does an acquire that 7 refuses: whoever finds a free key reminds its head. A result
-// may wake everybody, since it may be of use to all. Nobody is woken because a time is over.
+// on purpose. So does an acquire that 7 refuses: whoever finds a free key reminds its head, unless
+// that is of its own process. A result may wake everybody, since it may be of use to all. Nobody is woken because a time is over.
 //
 // THREADS. All members are called on the executor of the environment, except where they say
 // otherwise; completions and callbacks run on it too, never inside the call that was given them.

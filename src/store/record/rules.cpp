@@ -267,8 +267,10 @@ step decide(const core::acquire& asked,
         auto refusal = answered(verdict::held, context);
         refusal.reply.holders = live_holders(kept, context);
         refusal.reply.retry_after = left(queue.head->until, now.lease);
-        // Whoever finds a free key reminds its head, which may have missed its wake-up.
-        refusal.freed = true;
+        // Whoever finds a free key reminds its head, which may have missed its wake-up. But not its
+        // own process: where nobody is behind that ticket any more, it would come back here at once,
+        // again and again.
+        refusal.freed = queue.head->process != context.self;
         return queued(std::move(refusal), asked, queue);
     }
     auto given = give(asked, kept, context);

@@ -392,13 +392,17 @@ local function all_verbs()
         end
     end
 
+    local function process_of(ticket)
+        return match(ticket, '^t1 %d+ %d+ (%S+)')
+    end
+
     -- Whoever may have the key now: the head of the queue, or all who race.
     local function wake(record)
         local first, ticket = head(record)
         if not first then
             return publish(record)
         end
-        call('PUBLISH', ':~dibs@' .. match(ticket, '^t1 %d+ %d+ (%S+)'), record.rest)
+        call('PUBLISH', ':~dibs@' .. process_of(ticket), record.rest)
         return 1
     end
 
@@ -555,10 +559,14 @@ local function all_verbs()
         if asked.capacity ~= 1 then
             return with_result({'u', 0, 0, 0}, record)
         end
-        local first_in_queue = head(record)
+        local first_in_queue, first_ticket = head(record)
         if first_in_queue and first_in_queue ~= holder then
-            -- Whoever finds a free key reminds its head, which may have missed its wake-up.
-            wake(record)
+            -- Whoever finds a free key reminds its head, which may have missed its wake-up. But not
+            -- its own process: where nobody is behind that ticket any more, it would come back here
+            -- at once, again and again.
+            if process_of(first_ticket) ~= ARGV[1] then
+                wake(record)
+            end
             local left = run(record, 'PTTL', record.rest .. 't' .. first_in_queue)
             return in_queue(with_result({'h', false, now + math.max(left, 0) * 1000, 0}, record),
                             record, holder, asked.queue)

@@ -48,7 +48,7 @@ void queue_order::granted(const core::acquire& asked,
     // fence is not, and a new one is larger than any before.
     const auto known = fences_.find(asked.key);
     const bool again = known != fences_.end() && given.fences.first <= known->second;
-    if (!again && sees() && !of.tickets.empty() && of.tickets.begin()->first != number) {
+    if (!again && sees(of) && !of.tickets.empty() && of.tickets.begin()->first != number) {
         laws_.breached("somebody overtook the head of the queue of " + asked.key);
     }
     fences_[asked.key] = std::max(fences_[asked.key], given.fences.last);
@@ -63,7 +63,7 @@ void queue_order::queued(const core::acquire& asked,
     const auto mine = of.numbers.find(asked.holder);
     if (mine != of.numbers.end() && mine->second != given.ticket) {
         laws_.breached("somebody in the queue of " + asked.key + " lost its place");
-    } else if (sees() && mine == of.numbers.end() && !of.tickets.empty() &&
+    } else if (sees(of) && mine == of.numbers.end() && !of.tickets.empty() &&
                of.tickets.rbegin()->first > given.ticket) {
         laws_.breached("somebody entered the queue of " + asked.key + " before its tail");
     }
@@ -76,18 +76,19 @@ void queue_order::queued(const core::acquire& asked,
     }
     of.tickets[given.ticket] = {asked.holder, entered, now + asked.queue, process};
     of.numbers[asked.holder] = given.ticket;
-    if (sees() && given.position == 1 && of.tickets.begin()->first != given.ticket) {
+    if (sees(of) && given.position == 1 && of.tickets.begin()->first != given.ticket) {
         laws_.breached("two heads in the queue of " + asked.key);
     }
 }
 
 void queue_order::woken(const std::string& key, std::uint64_t process, core::store_instant now) {
     auto& of = lines_[key];
+    latest_ = now;
     drop_overdue(of, now);
     // A transaction wakes at its end. Meanwhile one of its steps may have taken what an earlier one
     // has freed, and a later one may have entered the queue.
     const auto* head = of.tickets.empty() ? nullptr : &of.tickets.begin()->second;
-    if (sees() && head != nullptr && head->entered < now && head->process != process &&
+    if (sees(of) && head != nullptr && head->entered < now && head->process != process &&
         of.holding != process) {
         laws_.breached("somebody else than the head of the queue of " + key + " was woken");
     }
@@ -121,6 +122,7 @@ void queue_order::leave(line& of, const core::holder_id& holder) {
 void queue_order::drop_overdue(line& of, core::store_instant now) {
     for (auto at = of.tickets.begin(); at != of.tickets.end();) {
         if (now >= at->second.until) {
+            of.unsure_until = std::max(of.unsure_until, at->second.until + core::milliseconds{1});
             of.numbers.erase(at->second.holder);
             at = of.tickets.erase(at);
         } else {

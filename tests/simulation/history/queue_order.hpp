@@ -37,6 +37,9 @@ class queue_order {
         std::map<std::uint64_t, ticket> tickets;
         std::map<core::holder_id, std::uint64_t> numbers;
         std::uint64_t holding = 0;  ///< the process that was granted the key last
+        /// A ticket whose time is over may be there a little longer: stores have clocks of
+        /// milliseconds, too.
+        core::store_instant unsure_until{};
     };
 
     void granted(const core::acquire& asked,
@@ -47,7 +50,9 @@ class queue_order {
                 const core::answer& given,
                 line& of,
                 std::uint64_t process);
-    [[nodiscard]] bool sees() const noexcept { return latest_ >= blind_until_; }
+    [[nodiscard]] bool sees(const line& of) const noexcept {
+        return latest_ >= blind_until_ && latest_ >= of.unsure_until;
+    }
     static void leave(line& of, const core::holder_id& holder);
     static void drop_overdue(line& of, core::store_instant now);
 
