@@ -39,7 +39,9 @@ class believer {
                 }
                 break;
             case op::renew:
-                if (now.ph == phase::ok && now.has(field::deadline_local_ns)) {
+                if (now.ph == phase::inv) {
+                    cap(at);
+                } else if (now.ph == phase::ok && now.has(field::deadline_local_ns)) {
                     extend(at);
                 } else if (now.ph == phase::fail && all_.text(now, field::error) == "not_held") {
                     end_all(at);
@@ -143,6 +145,33 @@ class believer {
             if (!was_over || which->until > now.sim()) {
                 beliefs_[index].until = which->until;
                 beliefs_[index].deadline = which->until;
+                beliefs_[index].extended = at;
+            }
+        }
+    }
+
+    /// A renewal that asks for less may be in force from when it leaves, whether its answer is heard
+    /// or not. That its holder knows so is for C6 to see.
+    void cap(position at) {
+        const auto& now = all_.events[at];
+        auto* which = find(now);
+        if (which == nullptr || !now.has(field::ttl_ns) || !now.has(field::sent_local_ns)) {
+            return;
+        }
+        const auto ttl = now[field::ttl_ns];
+        const auto part = ttl / 1'000'000 * all_.plan()[field::margin_ppm];
+        const auto at_worst = clocks_.of_process(
+            now[field::proc],
+            now[field::sent_local_ns] + ttl - part - all_.plan()[field::margin_ns],
+            now.sim());
+        if (at_worst >= which->until) {
+            return;
+        }
+        which->until = at_worst;
+        for (const auto index : which->open) {
+            if (now.sim() <= beliefs_[index].until) {
+                beliefs_[index].until = std::max(at_worst, now.sim());
+                beliefs_[index].deadline = at_worst;
                 beliefs_[index].extended = at;
             }
         }

@@ -16,6 +16,7 @@ namespace {
 struct told_fences {
     std::map<std::int64_t, position> known;               ///< told to a caller, whenever
     std::unordered_map<std::int64_t, position> given_up;  ///< the last end of a lease
+    std::unordered_map<std::int64_t, text_id> given_to;   ///< first fences, and the last holder
 };
 
 class orphans_check {
@@ -103,6 +104,13 @@ class orphans_check {
         const auto& step = all_.events[at];
         if (std::find(stores_.begin(), stores_.end(), step[field::store]) == stores_.end()) {
             stores_.push_back(step[field::store]);
+        }
+        // A store that forgets, with a clock that was set back, gives a fence twice.
+        auto& told = keys_[step[field::key]];
+        const auto [first, is_new] = told.given_to.emplace(step[field::fence], step[field::holder]);
+        if (!is_new && first->second != step[field::holder]) {
+            first->second = step[field::holder];
+            told.given_up.erase(step[field::fence]);
         }
         const auto found = settled_.find(pair_of(step[field::key], step[field::holder]));
         if (found != settled_.end()) {

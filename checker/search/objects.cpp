@@ -77,8 +77,6 @@ class mutex_builder {
                 ended(at);
             } else if (all_.events[at].is_inv(op::hand_over)) {
                 handed_over(at);
-            } else if (all_.events[at].is_inv(op::renew)) {
-                asked_for_less(at);
             }
         }
         for (const auto& [key, leases] : leases_) {
@@ -143,23 +141,6 @@ class mutex_builder {
         const bool may_be = end == nullptr || end->ph != phase::fail;
         if (times != nullptr && may_be && inv.sim() < times->may_end) {
             times->may_end = inv.sim();
-            times->because = at;
-        }
-    }
-
-    /// A renewal whose answer nobody heard may have made the lease shorter than its holder was told
-    /// before. Half of its ttl is less than any clock can be wrong by.
-    void asked_for_less(position at) {
-        const auto& inv = all_.events[at];
-        const auto* end = all_.end_of(inv);
-        auto* times = lease(inv[field::key], inv[field::fence]);
-        const bool heard = end != nullptr && end->ph != phase::info;
-        if (times == nullptr || heard || (times->because != nowhere && at < times->because)) {
-            return;
-        }
-        const auto earliest = inv.sim() + inv[field::ttl_ns] / 2;
-        if (earliest < times->may_end) {
-            times->may_end = earliest;
             times->because = at;
         }
     }

@@ -221,6 +221,23 @@ TEST_P(Conformance, WhoFindsAFreeKeyRemindsItsHead) {
     b().unwatch(probe->id);
 }
 
+// Nobody may be behind that ticket any more, and then the two would go on for ever.
+TEST_P(Conformance, NobodyIsRemindedByItsOwnProcess) {
+    DIBS_NEEDS_QUEUES();
+    take(a(), "k");
+    const auto probe = watch(b(), "k");
+    ask(b(), queued_acquire_of("k", somebody(), 1h));
+    pass(usual_ttl + 2ms);
+    settle({&a(), &b()});
+    const auto before = probe->wakes;
+    const auto second = ask(b(), queued_acquire_of("k", somebody(), 1h));
+    EXPECT_EQ(second.what, verdict::held);
+    EXPECT_EQ(second.position, 2U);
+    settle({&a(), &b()});
+    EXPECT_EQ(probe->wakes, before);
+    b().unwatch(probe->id);
+}
+
 TEST_P(Conformance, ARevocationAndALiftedHoldWakeTheHead) {
     DIBS_NEEDS_QUEUES();
     take(a(), "revoked");
