@@ -2,16 +2,13 @@
 #include "store/redis/diagnosis.hpp"
 
 #include "core/key.hpp"
-#include "store/redis/engine.hpp"
-#include "store/redis/requests.hpp"
+#include "store/redis/inquiry.hpp"
+#include "store/redis/lock_survey.hpp"
 
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
+#include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,59 +17,7 @@ namespace dibs::store::redis {
 
 namespace {
 
-using namespace std::chrono_literals;
 using grade = finding::grade;
-
-constexpr auto answer_within = 5s;
-
-/// A reply that outlives the connection's reader.
-struct heard {
-    bool told = false;
-    std::string fault;
-    std::vector<std::string> texts;
-};
-
-heard ask(engine& through, core::environment env, std::initializer_list<std::string_view> words) {
-    struct exchange {
-        std::mutex lock;
-        std::condition_variable changed;
-        heard what;
-    };
-    const auto shared = std::make_shared<exchange>();
-    std::string bytes;
-    write_command(bytes, words);
-    through.submit(
-        urgency::look,
-        std::make_unique<command_request>(
-            std::move(bytes),
-            env.time.now() + answer_within,
-            [shared](const reply* told, const trouble& why, request::outcome) {
-                {
-                    const std::lock_guard held{shared->lock};
-                    shared->what.told = true;
-                    if (told == nullptr) {
-                        shared->what.fault = why.detail;
-                    } else if (told->front().what == kind::error) {
-                        shared->what.fault = told->front().text;
-                    } else {
-                        for (const auto& one : *told) {
-                            if (one.children == 0) {
-                                shared->what.texts.push_back(one.what == kind::integer
-                                                                 ? std::to_string(one.number)
-                                                                 : std::string{one.text});
-                            }
-                        }
-                    }
-                }
-                shared->changed.notify_all();
-            }));
-    std::unique_lock held{shared->lock};
-    shared->changed.wait_for(held, answer_within + 3s, [&] { return shared->what.told; });
-    if (!shared->what.told) {
-        shared->what.fault = "no answer";
-    }
-    return shared->what;
-}
 
 /// The fields of a section of INFO.
 std::map<std::string, std::string> fields_of(const std::string& info) {
@@ -90,7 +35,8 @@ std::map<std::string, std::string> fields_of(const std::string& info) {
 
 class examination {
   public:
-    examination(engine& through, core::environment env) : through_(through), env_(env) {}
+    examination(engine& through, core::environment env, const speaker& self)
+        : through_(through), env_(env), self_(self) {}
 
     std::vector<finding> run() {
         version();
@@ -98,6 +44,7 @@ class examination {
         persistence();
         replication();
         clock();
+        survey_locks(through_, env_, self_, found_);
         return std::move(found_);
     }
 
@@ -231,13 +178,14 @@ class examination {
 
     engine& through_;
     const core::environment env_;
+    const speaker& self_;
     std::vector<finding> found_;
 };
 
 }  // namespace
 
-std::vector<finding> diagnose(engine& through, core::environment env) {
-    return examination{through, env}.run();
+std::vector<finding> diagnose(engine& through, core::environment env, const speaker& self) {
+    return examination{through, env, self}.run();
 }
 
 std::string why_not_strict(engine& through, core::environment env) {

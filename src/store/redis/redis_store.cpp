@@ -153,7 +153,7 @@ class redis_store final : public store {
     }
 
     [[nodiscard]] std::vector<finding> diagnose() override {
-        return redis::diagnose(*engine_, env_);
+        return redis::diagnose(*engine_, env_, *self_);
     }
 
     void begin_assist() noexcept override { engine_->begin_assist(); }
