@@ -70,7 +70,8 @@ TEST_F(RedisDiagnosis, TellsWhichRightsAreMissing) {
     EXPECT_FALSE(about("messages"));
     EXPECT_EQ(about("listing")->state, grade::warning);
     ASSERT_EQ(server.ask({"ACL", "SETUSER", "default", "+scan", "resetkeys", "~app:*"}), "OK");
-    EXPECT_EQ(about("script")->state, grade::ok) << "the user may have no other keys than the app's";
+    EXPECT_EQ(about("script")->state, grade::ok)
+        << "the user may have no other keys than the app's";
 }
 
 }  // namespace dibs::testing

@@ -58,9 +58,7 @@ std::string ask(engine& through,
     return shared->told ? shared->fault : "no answer";
 }
 
-heard ask(engine& through,
-          core::environment env,
-          std::initializer_list<std::string_view> words) {
+heard ask(engine& through, core::environment env, std::initializer_list<std::string_view> words) {
     heard what;
     std::string bytes;
     write_command(bytes, words);

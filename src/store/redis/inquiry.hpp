@@ -17,7 +17,7 @@ namespace dibs::store::redis {
 
 /// An answer that outlives the connection's reader.
 struct heard {
-    std::string fault;  ///< empty: it was answered without one
+    std::string fault;               ///< empty: it was answered without one
     std::vector<std::string> texts;  ///< all of it, without its structure
 };
 

@@ -90,10 +90,9 @@ class survey {
     bool scan(const std::string& pattern, std::set<std::string>& names) {
         std::string cursor = "0";
         for (int round = 0; round < scans_most && names.size() < keys_most; ++round) {
-            auto told =
-                ask(through_,
-                    env_,
-                    {"SCAN", cursor, "MATCH", pattern, "COUNT", "2000", "TYPE", "string"});
+            auto told = ask(through_,
+                            env_,
+                            {"SCAN", cursor, "MATCH", pattern, "COUNT", "2000", "TYPE", "string"});
             if (!told.fault.empty() || told.texts.empty()) {
                 add("listing",
                     grade::warning,
@@ -125,10 +124,9 @@ class survey {
         for (std::size_t at = 0; at < keys.size(); at += max_batch_entries) {
             const auto end = std::min(keys.size(), at + max_batch_entries);
             std::vector<core::record_info> records;
-            static_cast<void>(
-                look({keys.begin() + static_cast<std::ptrdiff_t>(at),
-                      keys.begin() + static_cast<std::ptrdiff_t>(end)},
-                     records));
+            static_cast<void>(look({keys.begin() + static_cast<std::ptrdiff_t>(at),
+                                    keys.begin() + static_cast<std::ptrdiff_t>(end)},
+                                   records));
             for (const auto& record : records) {
                 held += record.holders.size();
                 for (const auto& holder : record.holders) {
@@ -142,8 +140,8 @@ class survey {
         if (oldest) {
             const auto& who = oldest->second.who;
             text += ", the longest for " + core::show_duration(oldest->second.held_for) + ": " +
-                    core::printable(oldest->first) + " by " + core::printable(who.host) +
-                    " (pid " + std::to_string(who.pid) + "): " + core::printable(who.command);
+                    core::printable(oldest->first) + " by " + core::printable(who.host) + " (pid " +
+                    std::to_string(who.pid) + "): " + core::printable(who.command);
         }
         add("locks", grade::ok, std::move(text));
     }
