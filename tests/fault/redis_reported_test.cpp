@@ -2,10 +2,8 @@
 // What others reported about locks on Redis (docs/internals/cases.md), on real servers. The number
 // of the case stands above each test.
 
+#include "redis_command.hpp"
 #include "shifted_clock.hpp"
-#include "support.hpp"
-#include "support/redis_server.hpp"
-#include "support/relay.hpp"
 
 #include <dibs/dibs.hpp>
 
@@ -29,19 +27,8 @@ using namespace std::chrono_literals;
 
 constexpr const char* key = "k";
 
-struct RedisReported : ::testing::Test {
-    [[nodiscard]] launch dibs_at(const std::string& url, const std::vector<std::string>& words) {
-        launch how;
-        how.words = words;
-        how.variables["DIBS_STORE"] = url;
-        how.cwd = here.path();
-        return how;
-    }
+struct RedisReported : redis_command_test {
     [[nodiscard]] std::vector<beat> beats() const { return read_beats(here.file("beats")); }
-
-    redis_server server;
-    relay line{server.socket()};
-    folder here;
 };
 
 }  // namespace

@@ -2,9 +2,7 @@
 // The library and the command on a Redis server behind a bad network, on a server whose wall clock
 // is set, and at addresses of several kinds.
 
-#include "support.hpp"
-#include "support/redis_server.hpp"
-#include "support/relay.hpp"
+#include "redis_command.hpp"
 
 #include <dibs/dibs.hpp>
 
@@ -29,14 +27,7 @@ using json = nlohmann::json;
 
 constexpr const char* key = "k";
 
-struct RedisRun : ::testing::Test {
-    [[nodiscard]] launch dibs_at(const std::string& url, const std::vector<std::string>& words) {
-        launch how;
-        how.words = words;
-        how.variables["DIBS_STORE"] = url;
-        how.cwd = here.path();
-        return how;
-    }
+struct RedisRun : redis_command_test {
     outcome dibs(const std::string& url, const std::vector<std::string>& words) {
         return process(dibs_at(url, words)).wait();
     }
@@ -55,10 +46,6 @@ struct RedisRun : ::testing::Test {
         }
         return found;
     }
-
-    redis_server server;
-    relay line{server.socket()};
-    folder here;
 };
 
 }  // namespace

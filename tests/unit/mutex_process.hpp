@@ -3,12 +3,9 @@
 // A process for the tests of the mutex: a client without threads on virtual time, with the memory
 // store behind a line that the test may spoil.
 
+#include "client_parts.hpp"
 #include "core/deadline.hpp"
-#include "recipes/mutex.hpp"
-#include "store/memory/memory_store.hpp"
-#include "support/faulty_store.hpp"
 #include "support/verbs.hpp"
-#include "support/virtual_environment.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,22 +34,9 @@ inline mutex_terms terms_of(nanoseconds wait = 0s, nanoseconds ttl = 6s, nanosec
 }
 
 /// One process: a client without threads.
-class process {
+class process : public testing::client_parts {
   public:
-    process(virtual_environment& in, const std::string& space)
-        : world{in},
-          line{in.view(),
-               store::make_memory_store(
-                   in.view(),
-                   {.name = space, .who = {}, .clock = in.store_clock().reader()})},
-          batches{in.view(), line},
-          doubts{in.view(), batches},
-          dog{in.view(),
-              batches,
-              doubts,
-              {.lost = [this](const lease_ptr& lease) { keys.lost(lease); }, .renewal_failed = {}}},
-          keys{in.view(), line, batches, dog, doubts} {}
-
+    using client_parts::client_parts;
     process(const process&) = delete;
     process& operator=(const process&) = delete;
     ~process() {
@@ -107,13 +91,6 @@ class process {
         world.run_until([&] { return told; }, 1s);
         return found;
     }
-
-    virtual_environment& world;
-    faulty_store line;
-    core::batcher batches;
-    core::undo doubts;
-    core::watchdog dog;
-    mutex keys;
 };
 
 class Mutex : public ::testing::Test {

@@ -2,14 +2,8 @@
 #pragma once
 // A host that fires for slots, on virtual time and a memory store that others share.
 
-#include "core/batcher.hpp"
-#include "core/undo.hpp"
-#include "core/watchdog.hpp"
-#include "recipes/mutex.hpp"
+#include "client_parts.hpp"
 #include "recipes/once.hpp"
-#include "store/memory/memory_store.hpp"
-#include "support/faulty_store.hpp"
-#include "support/virtual_environment.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,23 +20,13 @@ using namespace dibs::testing;
 using core::nanoseconds;
 
 /// One host. Its destruction is a crash: nothing is given back.
-class host {
+class host : public client_parts {
   public:
     host(virtual_environment& in, const std::string& space, std::string name)
-        : world{in},
-          name_{std::move(name)},
-          line{in.view(),
-               store::make_memory_store(
-                   in.view(),
-                   {.name = space, .who = {}, .clock = in.store_clock().reader()})},
-          batches{in.view(), line},
-          doubts{in.view(), batches},
-          dog{in.view(),
-              batches,
-              doubts,
-              {.lost = [this](const lease_ptr& lease) { keys.lost(lease); }, .renewal_failed = {}}},
-          keys{in.view(), line, batches, dog, doubts},
-          slots{in.view(), line, keys, [] { return std::int64_t{1'764'460'800'000}; }} {}
+        : client_parts{in, space}, name_{std::move(name)}, slots{in.view(), line, keys, [] {
+                                                                     return std::int64_t{
+                                                                         1'764'460'800'000};
+                                                                 }} {}
 
     [[nodiscard]] once_terms terms(nanoseconds wait = 0s) const {
         once_terms made;
@@ -96,13 +80,7 @@ class host {
         line.plan = [](std::size_t, const auto&) { return fault::lose_request; };
     }
 
-    virtual_environment& world;
     std::string name_;
-    faulty_store line;
-    core::batcher batches;
-    core::undo doubts;
-    core::watchdog dog;
-    mutex keys;
     once slots;
     once::call_ptr call;
 };
