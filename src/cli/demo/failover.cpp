@@ -10,9 +10,8 @@ namespace dibs::cli {
 int demo_failover(const demo_scene& scene) {
     constexpr milliseconds ttl{20'000};
     deliver(
-        "A primary and a replica of this demo's own. The primary dies before the replica knows "
-        "that "
-        "A has\nthe key; the replica takes over; B comes.\n\n");
+        "A primary and a replica of this demo's own. The primary dies before the replica knows\n"
+        "that A has the key; the replica takes over; B comes.\n\n");
     own_server primary(scene.folder);
     own_server replica(scene.folder);
     replica.follow(primary);
