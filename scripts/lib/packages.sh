@@ -3,7 +3,7 @@
 
 dibs_packages_build=(
     g++ cmake ninja-build mold ccache pkg-config
-    libboost1.81-dev libsqlite3-dev libssl-dev
+    libboost1.81-dev libsqlite3-dev libssl-dev libpq-dev
     libcli11-dev libfmt-dev nlohmann-json3-dev libtomlplusplus-dev
     libhowardhinnant-date-dev
 )
@@ -11,6 +11,7 @@ dibs_packages_test=(
     libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
     sqlite3 procps openssl
     redis-server libhiredis-dev liblua5.1-0-dev python3-redis
+    postgresql-15 pgbouncer libpqxx-dev
 )
 dibs_packages_lint=(clang-format clang-tidy)
 
@@ -56,7 +57,8 @@ ensure_packages() {
     # An argument of env rather than an exported variable: sudo passes only that on.
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq update ||
         die "apt-get update failed"
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    # At run level 1 no package starts its server: tests start servers of their own.
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
         apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null ||
         die "apt-get could not install: ${missing[*]}"
 }
