@@ -148,31 +148,43 @@ TEST_P(Conformance, SeveralBatchesMayBeUnderWay) {
     EXPECT_EQ(granted, 1U) << "of the key that all of them wanted";
 }
 
-TEST_P(Conformance, RenewalsOvertakeOtherBatches) {
-    const auto holder = take(a(), "k");
-    constexpr int others = 40;
-    int others_answered = 0;
-    int answered_before_the_renewal = -1;
-    std::vector<std::vector<core::entry>> batches(others);
-    for (int at = 0; at < others; ++at) {
-        for (int key = 0; key < 100; ++key) {
-            batches[static_cast<std::size_t>(at)].push_back(
-                entry(acquire_of(std::to_string(at) + "/" + std::to_string(key), somebody())));
+// How many of so many batches are answered before a renewal that was asked for after them.
+int Conformance::answered_before_a_renewal(int others) {
+    const auto key = "renewed before " + std::to_string(others);
+    const auto holder = take(a(), key);
+    std::vector<std::vector<core::entry>> batches(static_cast<std::size_t>(others));
+    for (auto& other : batches) {
+        for (int at = 0; at < 100; ++at) {
+            other.push_back(entry(acquire_of(somebody().text(), somebody())));
         }
     }
     std::vector<core::entry> batch;
-    batch.push_back(entry(renew_of("k", holder)));
-    // All at once: what is executed before the renewal is asked for tells nothing.
+    batch.push_back(entry(renew_of(key, holder)));
+    int others_answered = 0;
+    int before = -1;
     for (auto& other : batches) {
         a().execute(usual_lane, std::move(other), [&](store::answers) { ++others_answered; });
     }
     a().execute(store::lane::renewals, std::move(batch), [&](store::answers told) {
         EXPECT_EQ(told.front().what, verdict::renewed);
-        answered_before_the_renewal = others_answered;
+        before = others_answered;
     });
-    ASSERT_TRUE(
-        run_until([&] { return others_answered == others && answered_before_the_renewal >= 0; }));
-    EXPECT_LT(answered_before_the_renewal, others / 2);
+    EXPECT_TRUE(run_until([&] { return others_answered == others && before >= 0; }));
+    return before;
+}
+
+// A store without a lane for renewals answers the one last, each time. On a busy host much of the rest may be done by the
+// time that the last batch is asked for, so it is tried with more of them.
+TEST_P(Conformance, RenewalsOvertakeOtherBatches) {
+    constexpr int more_than_are_under_way_at_once = 8;
+    int overtaken = 0;
+    for (int others = 40; others <= 160 && !HasFailure(); others += 40) {
+        overtaken = others - answered_before_a_renewal(others);
+        if (overtaken >= more_than_are_under_way_at_once) {
+            break;
+        }
+    }
+    EXPECT_GE(overtaken, more_than_are_under_way_at_once);
 }
 
 }  // namespace dibs::conformance

@@ -108,6 +108,8 @@ class Conformance : public ::testing::TestWithParam<subject> {
     core::holder_id take(store::store& through, const std::string& key);
     core::fence_block fences_of(store::store& through, const std::string& key);
 
+    int answered_before_a_renewal(int others);
+
     std::unique_ptr<watch_probe> watch(store::store& through, std::string_view key);
     bool run_until(const std::function<bool()>& told) { return world_->run_until(told); }
     /// Everything that was on its way to a callback has arrived.

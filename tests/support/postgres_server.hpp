@@ -206,9 +206,7 @@ class postgres_server {
         }
         throw std::runtime_error{"no PostgreSQL came up: " + log()};
     }
-    [[nodiscard]] bool answers() const {
-        return ::PQping(socket_url().c_str()) == PQPING_OK;
-    }
+    [[nodiscard]] bool answers() const { return ::PQping(socket_url().c_str()) == PQPING_OK; }
     /// While their parent stands still they can be neither more nor reaped, so the ids are theirs.
     [[nodiscard]] std::vector<pid_t> children() const {
         std::vector<pid_t> all;
@@ -284,8 +282,9 @@ class pgbouncer {
         process_ = test_process{{DIBS_PGBOUNCER, configuration.string()},
                                 folder_.path().string(),
                                 (folder_.path() / "log").string()};
-        return eventually([&] { return ::PQping(url("pgbouncer").c_str()) == PQPING_OK ||
-                                       process_.ended(); }) &&
+        return eventually([&] {
+                   return ::PQping(url("pgbouncer").c_str()) == PQPING_OK || process_.ended();
+               }) &&
                !process_.ended();
     }
 

@@ -28,9 +28,8 @@ namespace dibs::testing {
     if (status != PGRES_TUPLES_OK) {
         const char* state = ::PQresultErrorField(told, PG_DIAG_SQLSTATE);
         const char* message = ::PQresultErrorField(told, PG_DIAG_MESSAGE_PRIMARY);
-        return message == nullptr
-                   ? std::string{::PQresultErrorMessage(told)}
-                   : std::string{state == nullptr ? "" : state} + ": " + message;
+        return message == nullptr ? std::string{::PQresultErrorMessage(told)}
+                                  : std::string{state == nullptr ? "" : state} + ": " + message;
     }
     std::string all;
     for (int row = 0; row < ::PQntuples(told); ++row) {

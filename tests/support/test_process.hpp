@@ -81,9 +81,10 @@ class test_process {
         const auto parent = ::getpid();
         pid_ = ::fork();
         if (pid_ == 0) {
-            const bool changed = !user || (::setgroups(0, nullptr) == 0 &&
-                                           ::setresgid(user->group, user->group, user->group) == 0 &&
-                                           ::setresuid(user->user, user->user, user->user) == 0);
+            const bool changed =
+                !user || (::setgroups(0, nullptr) == 0 &&
+                          ::setresgid(user->group, user->group, user->group) == 0 &&
+                          ::setresuid(user->user, user->user, user->user) == 0);
             // After the change of the user, which takes the request back.
             ::prctl(PR_SET_PDEATHSIG, last_signal);
             if (!changed || ::getppid() != parent || ::chdir(folder.c_str()) != 0) {
