@@ -13,6 +13,9 @@
 #ifdef DIBS_WITH_REDIS
 #include "store/redis/redis_store.hpp"
 #endif
+#ifdef DIBS_WITH_POSTGRES
+#include "store/postgres/postgres_store.hpp"
+#endif
 #include "store/url.hpp"
 
 #ifdef DIBS_WITH_SQLITE
@@ -29,7 +32,12 @@
 #else
 #define DIBS_SCHEME_REDIS ""
 #endif
-#define DIBS_SCHEMES DIBS_SCHEME_SQLITE DIBS_SCHEME_REDIS
+#ifdef DIBS_WITH_POSTGRES
+#define DIBS_SCHEME_POSTGRES "postgres:, "
+#else
+#define DIBS_SCHEME_POSTGRES ""
+#endif
+#define DIBS_SCHEMES DIBS_SCHEME_SQLITE DIBS_SCHEME_REDIS DIBS_SCHEME_POSTGRES
 
 namespace dibs::store {
 
@@ -110,6 +118,22 @@ opened open_redis(const url& where,
 }
 #endif
 
+#ifdef DIBS_WITH_POSTGRES
+opened open_postgres(core::environment env, open_context context, std::string_view text) {
+    std::string why;
+    auto address = postgres::parse_address(text, why);
+    if (!address) {
+        return fault(errc::invalid_url, text, why);
+    }
+    postgres_options options;
+    options.where = std::move(*address);
+    options.who = std::move(context.who);
+    opened result;
+    result.made = open_postgres_store(env, std::move(options), result.error, result.detail);
+    return result;
+}
+#endif
+
 }  // namespace
 
 opened open(std::string_view text, core::environment env, open_context context) {
@@ -136,6 +160,11 @@ opened open(std::string_view text, core::environment env, open_context context) 
 #endif
     if (where->scheme == "redis" || where->scheme == "rediss" || where->scheme == "redis+unix") {
         return open_redis(*where, env, std::move(context), text);
+    }
+#endif
+#ifdef DIBS_WITH_POSTGRES
+    if (where->scheme == "postgres" || where->scheme == "postgresql") {
+        return open_postgres(env, std::move(context), text);
     }
 #endif
     return fault(errc::invalid_url,

@@ -7,6 +7,11 @@
 
 namespace dibs::conformance {
 
+#define DIBS_NEEDS_WAKES()                                              \
+    if (!caps().wakes) {                                                \
+        GTEST_SKIP() << caps().name << " wakes nobody: its users poll"; \
+    }
+
 #define DIBS_NEEDS_QUEUES()                               \
     if (!caps().queues) {                                 \
         GTEST_SKIP() << caps().name << " keeps no queue"; \
@@ -154,6 +159,7 @@ TEST_P(Conformance, AReleaseTakesATicketBack) {
 
 TEST_P(Conformance, AReleaseWakesTheHeadAlone) {
     DIBS_NEEDS_QUEUES();
+    DIBS_NEEDS_WAKES();
     const auto third = open("host-c");
     const auto holder = take(a(), "k");
     // The order of watching is not the order of the queue.
@@ -179,6 +185,7 @@ TEST_P(Conformance, AReleaseWakesTheHeadAlone) {
 
 TEST_P(Conformance, ATicketOfAFreeKeyThatIsTakenBackWakesTheNext) {
     DIBS_NEEDS_QUEUES();
+    DIBS_NEEDS_WAKES();
     const auto third = open("host-c");
     const auto holder = take(a(), "k");
     const auto probe = watch(*third, "k");
@@ -195,6 +202,7 @@ TEST_P(Conformance, ATicketOfAFreeKeyThatIsTakenBackWakesTheNext) {
 
 TEST_P(Conformance, TheLastTicketTakenBackWakesWhoRaces) {
     DIBS_NEEDS_QUEUES();
+    DIBS_NEEDS_WAKES();
     const auto holder = take(a(), "k");
     const auto probe = watch(b(), "k");
     const auto head = somebody();
@@ -210,6 +218,7 @@ TEST_P(Conformance, TheLastTicketTakenBackWakesWhoRaces) {
 
 TEST_P(Conformance, WhoFindsAFreeKeyRemindsItsHead) {
     DIBS_NEEDS_QUEUES();
+    DIBS_NEEDS_WAKES();
     const auto holder = take(a(), "k");
     const auto probe = watch(b(), "k");
     ask(b(), queued_acquire_of("k", somebody(), 1h));
@@ -224,6 +233,7 @@ TEST_P(Conformance, WhoFindsAFreeKeyRemindsItsHead) {
 // Nobody may be behind that ticket any more, and then the two would go on for ever.
 TEST_P(Conformance, NobodyIsRemindedByItsOwnProcess) {
     DIBS_NEEDS_QUEUES();
+    DIBS_NEEDS_WAKES();
     take(a(), "k");
     const auto probe = watch(b(), "k");
     ask(b(), queued_acquire_of("k", somebody(), 1h));
@@ -240,6 +250,7 @@ TEST_P(Conformance, NobodyIsRemindedByItsOwnProcess) {
 
 TEST_P(Conformance, ARevocationAndALiftedHoldWakeTheHead) {
     DIBS_NEEDS_QUEUES();
+    DIBS_NEEDS_WAKES();
     take(a(), "revoked");
     const auto fence = fences_of(a(), "revoked").first;
     ask(a(), block_of("lifted", 1h, "maintenance"));

@@ -4,6 +4,7 @@
 // folder of its own, ended with the test. And a PgBouncer in front of it.
 
 #include "support/postgres_session.hpp"
+#include "support/server_clock.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_process.hpp"
 
@@ -75,7 +76,8 @@ class postgres_server {
     using words = std::vector<std::string>;
 
     /// `settings`: `name=value`, on top of fast ones (fsync=off, which no death of a process shows).
-    explicit postgres_server(words settings = {}) : settings_(std::move(settings)) {
+    explicit postgres_server(words settings = {}, const server_clock* clock = nullptr)
+        : settings_(std::move(settings)), clock_(clock) {
         std::filesystem::copy(
             postgres_template(), data(), std::filesystem::copy_options::recursive);
         come_up();
@@ -133,7 +135,14 @@ class postgres_server {
 
     /// At the same place, with its data. False: it did not come up.
     [[nodiscard]] bool start() {
-        words line{std::string{DIBS_POSTGRES_PROGRAMS} + "/postgres", "-D", data().string()};
+        words line;
+        if (clock_ != nullptr) {
+            line = clock_->wrapper();
+        }
+        for (const auto& word :
+             words{std::string{DIBS_POSTGRES_PROGRAMS} + "/postgres", "-D", data().string()}) {
+            line.push_back(word);
+        }
         words all{"port=" + std::to_string(port_),
                   "listen_addresses=127.0.0.1",
                   "unix_socket_directories=" + folder(),
@@ -229,6 +238,7 @@ class postgres_server {
 
     temporary_folder folder_;
     words settings_;
+    const server_clock* clock_ = nullptr;
     int port_ = 0;
     test_process process_;
 };

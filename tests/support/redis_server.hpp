@@ -4,6 +4,7 @@
 // own, ended with the test. And a client to look into it, which shares no code with ours.
 
 #include "support/eventually.hpp"
+#include "support/server_clock.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_certificates.hpp"
 
@@ -31,43 +32,6 @@
 #include <vector>
 
 namespace dibs::testing {
-
-/// The calendar of a server, set by the test.
-class server_clock {
-  public:
-    enum class runs {
-        when_told,  ///< stands still between two calls of advance()
-        by_itself,  ///< the time of this host, and what advance() added to it
-    };
-
-    server_clock(const std::string& path, std::int64_t start_us, runs how = runs::when_told)
-        : path_(path), how_(how) {
-        const int opened = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        if (opened < 0 || ::ftruncate(opened, sizeof(std::int64_t)) != 0) {
-            throw std::runtime_error{"no clock file " + path};
-        }
-        void* place =
-            ::mmap(nullptr, sizeof(std::int64_t), PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
-        ::close(opened);
-        if (place == MAP_FAILED) {
-            throw std::runtime_error{"no clock in " + path};
-        }
-        clock_ = static_cast<std::atomic<std::int64_t>*>(place);
-        clock_->store(start_us);
-    }
-    server_clock(const server_clock&) = delete;
-    server_clock& operator=(const server_clock&) = delete;
-    ~server_clock() { ::munmap(clock_, sizeof(std::int64_t)); }
-
-    void advance(std::int64_t us) { clock_->fetch_add(us); }
-    [[nodiscard]] const std::string& path() const noexcept { return path_; }
-    [[nodiscard]] bool goes_by_itself() const noexcept { return how_ == runs::by_itself; }
-
-  private:
-    std::string path_;
-    runs how_;
-    std::atomic<std::int64_t>* clock_ = nullptr;
-};
 
 /// What a server told, as text: "OK", "(nil)", "7", "[a b]", "ERR …".
 using redis_reply = std::unique_ptr<redisReply, void (*)(void*)>;
@@ -186,10 +150,7 @@ class redis_server {
     [[nodiscard]] words command_line() const {
         words line;
         if (clock_ != nullptr) {
-            line = {"env",
-                    std::string{"LD_PRELOAD="} + DIBS_SERVER_CLOCK_SHIM,
-                    "DIBS_SERVER_CLOCK=" + clock_->path(),
-                    std::string{"DIBS_SERVER_CLOCK_RUNS="} + (clock_->goes_by_itself() ? "1" : "")};
+            line = clock_->wrapper();
         }
         // Another server is tried by naming its program.
         const char* other = std::getenv("DIBS_TEST_REDIS_SERVER");

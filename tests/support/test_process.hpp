@@ -95,7 +95,7 @@ class test_process {
             sigset_t none;
             ::sigemptyset(&none);
             ::sigprocmask(SIG_SETMASK, &none, nullptr);
-            ::execv(raw[0], raw.data());
+            ::execvp(raw[0], raw.data());
             ::_exit(127);
         }
         const int error = errno;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where a database is and who we are there: postgres://user@host:port/database?option=value, as
+// libpq takes it, with the options of dibs taken out. What the URL leaves open comes from libpq's
+// environment, service and password files.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dibs::store::postgres {
+
+struct address {
+    std::string uri;              ///< for libpq
+    std::string schema = "dibs";  ///< where the tables are
+    std::string prefix;           ///< before every key
+    std::string shown;            ///< for people: the password blanked
+
+    /// As an identifier in SQL.
+    [[nodiscard]] std::string quoted_schema() const;
+};
+
+/// Empty: `fault` says why. Nothing is connected.
+[[nodiscard]] std::optional<address> parse_address(std::string_view text, std::string& fault);
+
+}  // namespace dibs::store::postgres

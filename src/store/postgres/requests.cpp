@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/postgres/requests.hpp"
+
+#include <dibs/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace dibs::store::postgres {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long an entry that is sent alone waits in the server for a locked row: longer than a commit
+/// takes, so short that others on the same connection hardly feel it.
+constexpr core::microseconds row_patience = 50ms;
+/// After that it rests, longer each time.
+constexpr core::nanoseconds rest_first = 5ms;
+constexpr core::nanoseconds rest_max = 200ms;
+
+core::nanoseconds rest_after(unsigned tries) noexcept {
+    return std::min(rest_first * (1U << std::min(tries, 6U)), rest_max);
+}
+
+const char* field(const reply& told, int which) noexcept {
+    const char* text = ::PQresultErrorField(told.result.get(), which);
+    return text == nullptr ? "" : text;
+}
+
+bool failed_reply(const reply& told) noexcept {
+    const auto status = ::PQresultStatus(told.result.get());
+    return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
+}
+
+}  // namespace
+
+std::string_view state_of(const reply& told) noexcept {
+    return field(told, PG_DIAG_SQLSTATE);
+}
+
+bool fatal(const reply& told) noexcept {
+    return failed_reply(told) &&
+           (state_of(told).empty() ||
+            std::strcmp(field(told, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") != 0);
+}
+
+trouble fault_of(const reply& told, std::string_view where) {
+    if (!failed_reply(told)) {
+        return {};
+    }
+    if (state_of(told).empty()) {
+        return {errc::store_unreachable,
+                std::string{where} + ": the connection broke before the answer came"};
+    }
+    return trouble_of(where, state_of(told), field(told, PG_DIAG_MESSAGE_PRIMARY));
+}
+
+// --- batches -------------------------------------------------------------------------------------
+
+std::unique_ptr<batch_request> batch_request::make(std::shared_ptr<const caller> self,
+                                                   std::vector<core::entry> entries,
+                                                   batch_completion done) {
+    auto job = std::make_shared<batch_job>();
+    job->replies.resize(entries.size());
+    job->entries = std::move(entries);
+    job->done = std::move(done);
+    job->left = job->entries.size();
+    std::vector<std::uint32_t> sound;
+    for (std::uint32_t at = 0; at < job->entries.size(); ++at) {
+        if (auto fault = postgres::fault_of(job->entries[at].what)) {
+            job->replies[at] = std::move(*fault);
+            --job->left;
+        } else {
+            sound.push_back(at);
+        }
+    }
+    return std::make_unique<batch_request>(std::move(self), std::move(job), std::move(sound));
+}
+
+batch_request::batch_request(std::shared_ptr<const caller> self,
+                             std::shared_ptr<batch_job> job,
+                             std::vector<std::uint32_t> which,
+                             unsigned tries,
+                             core::instant not_before)
+    : self_(std::move(self)),
+      job_(std::move(job)),
+      which_(order_of(job_->entries, std::move(which))),
+      tries_(tries),
+      not_before_(not_before) {
+    note_deadline();
+}
+
+void batch_request::note_deadline() noexcept {
+    deadline_ = core::instant::max();
+    for (const auto at : which_) {
+        deadline_ = std::min(deadline_, job_->entries[at].deadline);
+    }
+}
+
+void batch_request::settle(std::uint32_t entry, core::answer given) const {
+    job_->replies[entry] = std::move(given);
+    --job_->left;
+}
+
+void batch_request::tell_if_all(outcome told) const {
+    if (job_->left == 0 && job_->done) {
+        told.letters.push_back(
+            [done = std::exchange(job_->done, {}), replies = std::move(job_->replies)]() mutable {
+                done(std::move(replies));
+            });
+    }
+}
+
+bool batch_request::expire(outcome told) {
+    std::erase_if(which_, [&](std::uint32_t at) {
+        if (job_->entries[at].deadline > told.now) {
+            return false;
+        }
+        settle(at,
+               tries_ == 0 ? core::refused(errc::timed_out, "not begun before its deadline")
+                           : core::refused(errc::store_busy,
+                                           self_->where +
+                                               ": another session has locked the row and does not "
+                                               "let go; see pg_locks on the server"));
+        return true;
+    });
+    note_deadline();
+    if (!which_.empty()) {
+        return false;
+    }
+    tell_if_all(told);
+    return true;
+}
+
+request::sending batch_request::send(link& over, outcome told) {
+    if (expire(told)) {
+        return sending::nothing;
+    }
+    const auto with =
+        parameters_of(job_->entries, which_, *self_, which_.size() == 1, row_patience);
+    return over.send(statement::execute, with) ? sending::sent : sending::failed;
+}
+
+void batch_request::again(std::vector<std::uint32_t> which,
+                          outcome after,
+                          core::nanoseconds rest) const {
+    after.next.push_back(std::make_unique<batch_request>(
+        self_, job_, std::move(which), tries_ + 1, after.now + rest));
+}
+
+void batch_request::answered(const reply& told, outcome after) {
+    if (failed_reply(told)) {
+        failed(told, after);
+        return;
+    }
+    std::vector<std::uint32_t> locked;
+    auto replies = std::move(job_->replies);
+    const bool ours = read_answers(*told.result, job_->entries, which_, *self_, replies, locked);
+    job_->replies = std::move(replies);
+    if (!ours || !told.warning.empty()) {
+        // A commit that is not as safe as it was asked to be is told as a success with a warning.
+        for (const auto at : which_) {
+            settle(at,
+                   core::in_doubt(self_->where + ": " +
+                                  (ours ? "the server warned: " + told.warning
+                                        : "the answer is not one of our function")));
+        }
+        tell_if_all(after);
+        return;
+    }
+    job_->left -= which_.size() - locked.size();
+    // Each alone: the server waits for the row of each, and no other entry waits with it.
+    for (const auto at : locked) {
+        again({at}, after, 0ns);
+    }
+    tell_if_all(after);
+}
+
+void batch_request::failed(const reply& told, outcome after) {
+    const auto why = postgres::fault_of(told, self_->where);
+    if (fatal(told)) {
+        lost(why, after);
+        return;
+    }
+    // The transaction was undone, so nothing of it has happened.
+    const auto what = remedy_for(state_of(told));
+    if (what == remedy::none || (what == remedy::split && which_.size() == 1)) {
+        refused(why, after);
+        return;
+    }
+    if (which_.size() == 1) {
+        again(which_, after, rest_after(tries_));
+        return;
+    }
+    const auto middle = which_.begin() + static_cast<std::ptrdiff_t>(which_.size() / 2);
+    again({which_.begin(), middle}, after, 0ns);
+    again({middle, which_.end()}, after, 0ns);
+}
+
+void batch_request::refused(const trouble& why, outcome told) {
+    for (const auto at : which_) {
+        settle(at, core::refused(why.error, why.detail));
+    }
+    tell_if_all(told);
+}
+
+void batch_request::lost(const trouble& why, outcome told) {
+    for (const auto at : which_) {
+        settle(at, core::in_doubt(why.detail));
+    }
+    tell_if_all(told);
+}
+
+// --- plain ones ----------------------------------------------------------------------------------
+
+bool plain_request::expire(outcome told) {
+    if (deadline_ > told.now) {
+        return false;
+    }
+    heard_(nullptr, {errc::timed_out, "not begun before its deadline"}, told);
+    return true;
+}
+
+request::sending plain_request::send(link& over, outcome told) {
+    if (expire(told)) {
+        return sending::nothing;
+    }
+    const bool sent = sql_.empty() ? over.send(what_, with_) : over.send_text(sql_);
+    return sent ? sending::sent : sending::failed;
+}
+
+std::unique_ptr<request> make_listing(const std::shared_ptr<const caller>& self,
+                                      listing wanted,
+                                      core::instant deadline) {
+    auto with = listing_parameters(wanted.prefix, wanted.after, wanted.limit, *self);
+    return std::make_unique<plain_request>(
+        statement::list,
+        std::move(with),
+        deadline,
+        [self, done = std::move(wanted.done)](
+            const reply* told, const trouble& why, request::outcome after) mutable {
+            core::page page;
+            auto fault = told == nullptr ? why : postgres::fault_of(*told, self->where);
+            if (!fault.error && !read_page(*told->result, *self, page)) {
+                fault = {errc::store_refused,
+                         self->where + ": the answer is not one of our function"};
+            }
+            if (fault.error) {
+                page = {};
+                page.error = fault.error;
+                page.detail = std::move(fault.detail);
+            }
+            after.letters.push_back([done = std::move(done), page = std::move(page)]() mutable {
+                done(std::move(page));
+            });
+        });
+}
+
+}  // namespace dibs::store::postgres

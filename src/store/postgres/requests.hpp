@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The requests of the store: batches, and everything else, which is one statement each.
+
+#include "core/batch.hpp"
+#include "store/postgres/request.hpp"
+#include "store/postgres/steps.hpp"
+#include "store/store.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dibs::store::postgres {
+
+/// Entries that are answered together.
+struct batch_job {
+    std::vector<core::entry> entries;
+    answers replies;
+    batch_completion done;
+    std::size_t left = 0;  ///< entries without an answer
+};
+
+class batch_request final : public request {
+  public:
+    /// The whole batch. Entries that make no sense are answered without the server.
+    [[nodiscard]] static std::unique_ptr<batch_request> make(std::shared_ptr<const caller> self,
+                                                             std::vector<core::entry> entries,
+                                                             batch_completion done);
+
+    batch_request(std::shared_ptr<const caller> self,
+                  std::shared_ptr<batch_job> job,
+                  std::vector<std::uint32_t> which,
+                  unsigned tries = 0,
+                  core::instant not_before = {});
+
+    [[nodiscard]] core::instant deadline() const noexcept override { return deadline_; }
+    [[nodiscard]] bool expire(outcome told) override;
+    [[nodiscard]] core::instant not_before() const noexcept override { return not_before_; }
+    [[nodiscard]] sending send(link& over, outcome told) override;
+    void answered(const reply& told, outcome after) override;
+    void refused(const trouble& why, outcome told) override;
+    void lost(const trouble& why, outcome told) override;
+
+  private:
+    void note_deadline() noexcept;
+    void settle(std::uint32_t entry, core::answer given) const;
+    void tell_if_all(outcome told) const;
+    void failed(const reply& told, outcome after);
+    void again(std::vector<std::uint32_t> which, outcome after, core::nanoseconds rest) const;
+
+    const std::shared_ptr<const caller> self_;
+    const std::shared_ptr<batch_job> job_;
+    std::vector<std::uint32_t> which_;
+    core::instant deadline_;
+    const unsigned tries_;
+    const core::instant not_before_;
+};
+
+/// One statement whose reply is looked at on the thread that does the I/O.
+class plain_request final : public request {
+  public:
+    /// Null: it failed, see the trouble.
+    using hearing = core::unique_function<void(const reply*, const trouble&, outcome)>;
+
+    plain_request(statement what, parameters with, core::instant deadline, hearing heard)
+        : what_(what), with_(std::move(with)), deadline_(deadline), heard_(std::move(heard)) {}
+    /// In text form, for doctor.
+    plain_request(std::string sql, core::instant deadline, hearing heard)
+        : sql_(std::move(sql)), deadline_(deadline), heard_(std::move(heard)) {}
+
+    [[nodiscard]] core::instant deadline() const noexcept override { return deadline_; }
+    [[nodiscard]] bool expire(outcome told) override;
+    [[nodiscard]] sending send(link& over, outcome told) override;
+    void answered(const reply& told, outcome after) override { heard_(&told, {}, after); }
+    void refused(const trouble& why, outcome told) override { heard_(nullptr, why, told); }
+    void lost(const trouble& why, outcome told) override { heard_(nullptr, why, told); }
+
+  private:
+    statement what_ = statement::ping;
+    parameters with_;
+    std::string sql_;
+    core::instant deadline_;
+    hearing heard_;
+};
+
+struct listing {
+    std::string prefix;
+    std::string after;
+    std::size_t limit = 0;
+    page_completion done;
+};
+[[nodiscard]] std::unique_ptr<request> make_listing(const std::shared_ptr<const caller>& self,
+                                                    listing wanted,
+                                                    core::instant deadline);
+
+}  // namespace dibs::store::postgres

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/postgres/schema.hpp"
+
+#include "store/postgres/request.hpp"
+#include "store/postgres/statements.hpp"
+
+#include <dibs/error.hpp>
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+namespace dibs::store::postgres {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr core::nanoseconds patience = 15s;
+
+/// Any two programs that make tables of dibs in a database do it one after the other.
+constexpr const char* maker_lock = "SELECT pg_advisory_xact_lock(7235419150021427571)";
+
+/// One text of statements; the last result.
+reply ask(link& over, core::environment env, const std::string& sql) {
+    if (!over.send_text(sql)) {
+        return {};
+    }
+    const auto end = env.time.now() + patience;
+    for (;;) {
+        if (auto told = over.take()) {
+            return std::move(*told);
+        }
+        const auto left = end - env.time.now();
+        if (left <= 0ns) {
+            over.fail({errc::store_unreachable, "the server does not answer"});
+            return {};
+        }
+        pollfd one{over.descriptor(), over.wanted(), 0};
+        ::poll(&one, 1, static_cast<int>(left / 1ms) + 1);
+        if (!over.go_on(env.time.now())) {
+            return {};
+        }
+    }
+}
+
+std::string literal(std::string_view text) {
+    std::string quoted = "'";
+    for (const char letter : text) {
+        quoted += letter;
+        if (letter == '\'') {
+            quoted += letter;
+        }
+    }
+    return quoted + "'";
+}
+
+std::string first_value(const reply& told) {
+    return told.result && ::PQntuples(told.result.get()) > 0 && ::PQnfields(told.result.get()) > 0
+               ? std::string{::PQgetvalue(told.result.get(), 0, 0)}
+               : std::string{};
+}
+
+trouble refused_format(const std::string& format, const address& where) {
+    if (std::atoi(format.c_str()) > schema_format) {
+        return {errc::newer_format,
+                where.shown + ": the tables in the schema " + where.schema + " are of format " +
+                    format + ", made by a newer release; this one knows " +
+                    std::to_string(schema_format) + ": use that release"};
+    }
+    return {errc::store_damaged,
+            where.shown + ": the table lease_format in the schema " + where.schema +
+                " tells no format that dibs has written"};
+}
+
+/// What a missing right means here.
+trouble with_advice(trouble why, std::string_view state, const address& where) {
+    if (state == "42501") {
+        why.detail +=
+            "; to make its tables, dibs needs once: GRANT CREATE ON DATABASE …, or a "
+            "schema " +
+            where.quoted_schema() +
+            " in which this user may create; to use them, what "
+            "docs/stores/postgres.md lists";
+    }
+    return why;
+}
+
+}  // namespace
+
+trouble ensure_schema(link& over, core::environment env, const address& where) {
+    const auto schema = where.quoted_schema();
+    const auto fault = [&](const reply& told) {
+        return told.result ? with_advice(fault_of(told, where.shown), state_of(told), where)
+                           : over.fault();
+    };
+    const auto look = "SELECT format FROM " + schema + ".lease_format";
+    auto told = ask(over, env, look);
+    if (told.result && ::PQresultStatus(told.result.get()) == PGRES_TUPLES_OK) {
+        const auto format = first_value(told);
+        return format == std::to_string(schema_format) ? trouble{} : refused_format(format, where);
+    }
+    const auto state = told.result ? std::string{state_of(told)} : std::string{};
+    if (state != "42P01" && state != "3F000") {
+        return fault(told);
+    }
+    // In one transaction, whoever lends us the session for it.
+    const auto there =
+        ask(over, env, "SELECT 1 FROM pg_namespace WHERE nspname = " + literal(where.schema));
+    const bool make_schema = first_value(there).empty();
+    auto text = "BEGIN; SET LOCAL synchronous_commit = on; " + std::string{maker_lock} + "; ";
+    if (make_schema) {
+        text += "CREATE SCHEMA IF NOT EXISTS " + schema + "; ";
+    }
+    text += schema_text(schema) + "; COMMIT";
+    const auto made = ask(over, env, text);
+    if (!made.result) {
+        return over.fault();
+    }
+    const bool failed = ::PQresultStatus(made.result.get()) == PGRES_FATAL_ERROR;
+    const auto why = failed ? std::string{state_of(made)} : std::string{};
+    if (failed) {
+        static_cast<void>(ask(over, env, "ROLLBACK"));
+    }
+    // Somebody else made them meanwhile: all is well.
+    if (failed && why != "42P07" && why != "42P06" && why != "23505" && why != "42723") {
+        return fault(made);
+    }
+    const auto now = ask(over, env, look);
+    if (!now.result || ::PQresultStatus(now.result.get()) != PGRES_TUPLES_OK) {
+        return fault(now);
+    }
+    const auto format = first_value(now);
+    return format == std::to_string(schema_format) ? trouble{} : refused_format(format, where);
+}
+
+}  // namespace dibs::store::postgres

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The statements that the store sends, and the tables and functions behind them (schema.sql).
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dibs::store::postgres {
+
+/// Format of the tables. A newer one is refused.
+inline constexpr int schema_format = 1;
+
+enum class statement : std::uint8_t { execute, list, watch, unwatch, purge, ping };
+inline constexpr std::size_t statement_count = 6;
+
+/// Their texts for one schema.
+class statements {
+  public:
+    explicit statements(const std::string& quoted_schema);
+
+    [[nodiscard]] const std::string& text(statement which) const noexcept {
+        return texts_[static_cast<std::size_t>(which)];
+    }
+    [[nodiscard]] static const char* name(statement which) noexcept;
+
+  private:
+    std::array<std::string, statement_count> texts_;
+};
+
+/// What makes the tables and functions, without the schema itself.
+[[nodiscard]] std::string schema_text(const std::string& quoted_schema);
+
+}  // namespace dibs::store::postgres

@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/postgres/steps.hpp"
+
+#include "core/key.hpp"
+
+#include <dibs/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+namespace dibs::store::postgres {
+
+namespace {
+
+using core::effect;
+using core::loss;
+using core::microseconds;
+using core::verdict;
+
+constexpr std::int64_t number_max = std::numeric_limits<std::int64_t>::max();
+/// No time that anybody will live to see, and such that the clock can be added to it.
+constexpr std::int64_t long_time = number_max / 4;
+
+// --- parties -------------------------------------------------------------------------------------
+
+constexpr char between = '\x1f';
+constexpr std::size_t field_bytes_max = 2000;
+
+/// Printable, and so without separators and broken characters.
+std::string field(const std::string& text) {
+    return core::printable(text, field_bytes_max);
+}
+
+std::string_view cut(std::string_view& text, char at) noexcept {
+    const auto end = std::min(text.find(at), text.size());
+    const auto found = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return found;
+}
+
+std::int64_t number_of(std::string_view text) noexcept {
+    std::int64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
+// --- what is asked -------------------------------------------------------------------------------
+
+std::int64_t clamped(microseconds time) noexcept {
+    return std::min<std::int64_t>(time.count(), long_time);
+}
+
+/// The server knows for ever by the largest number.
+std::int64_t lasting(microseconds time) noexcept {
+    return time.count() >= long_time ? number_max : time.count();
+}
+
+std::int64_t fence_as_number(core::fence_number fence) noexcept {
+    return static_cast<std::int64_t>(
+        std::min<core::fence_number>(fence, static_cast<core::fence_number>(number_max)));
+}
+
+std::string_view bytes_of(const core::holder_id& holder) noexcept {
+    return {reinterpret_cast<const char*>(holder.bytes.data()), holder.bytes.size()};
+}
+
+/// One entry as the server's function takes it.
+struct asked {
+    std::int64_t verb = 0;
+    const core::holder_id* holder = nullptr;
+    std::int64_t time = 0;
+    std::int64_t fences = 0;
+    std::int64_t floor = 0;
+    std::int64_t weight = 1;
+    std::int64_t capacity = 1;
+    std::int64_t flags = 0;
+    std::int64_t seen = 0;
+    std::optional<std::int64_t> not_after;
+    std::int64_t queue = 0;
+    const core::result_to_keep* result = nullptr;
+    const core::holder_id* adopter = nullptr;
+    const std::string* reason = nullptr;
+};
+
+constexpr std::int64_t flag_attached = 1;
+constexpr std::int64_t flag_late = 2;
+constexpr std::int64_t flag_adopter_attached = 4;
+
+asked described(const core::acquire& what) {
+    asked one;
+    one.verb = 1;
+    one.holder = &what.holder;
+    one.time = clamped(what.ttl);
+    one.fences = std::max<std::int64_t>(what.fences, 1);
+    one.floor = fence_as_number(what.floor);
+    one.weight = what.part.weight;
+    one.capacity = what.part.capacity;
+    one.flags = what.attached == core::attachment::attached ? flag_attached : 0;
+    one.seen = fence_as_number(what.seen);
+    if (what.not_after) {
+        one.not_after = what.not_after->time_since_epoch().count();
+    }
+    one.queue = clamped(what.queue);
+    one.result = what.mark ? &*what.mark : nullptr;
+    return one;
+}
+
+asked described(const core::renew& what) {
+    asked one;
+    one.verb = 2;
+    one.holder = &what.holder;
+    one.time = clamped(what.ttl);
+    one.fences = what.fences;
+    if (what.adopt) {
+        one.adopter = &what.adopt->holder;
+        one.flags = what.adopt->attached == core::attachment::attached ? flag_adopter_attached : 0;
+    }
+    return one;
+}
+
+asked described(const core::release& what) {
+    asked one;
+    one.verb = 3;
+    one.holder = &what.holder;
+    one.flags = what.late ? flag_late : 0;
+    one.result = what.result ? &*what.result : nullptr;
+    return one;
+}
+
+asked described(const core::revoke& what) {
+    asked one;
+    one.verb = 4;
+    // No grant has a fence that does not fit.
+    one.fences = what.fence > static_cast<core::fence_number>(number_max)
+                     ? -1
+                     : static_cast<std::int64_t>(what.fence);
+    return one;
+}
+
+asked described(const core::block& what) {
+    asked one;
+    one.verb = 5;
+    one.time = lasting(what.duration);
+    one.reason = &what.reason;
+    return one;
+}
+
+template <typename Get>
+void numbers(parameters& into, const std::vector<asked>& all, Get get) {
+    into.array(parameters::kind::number, all.size());
+    for (const auto& one : all) {
+        into.element(get(one));
+    }
+}
+
+template <typename Get>
+void holders(parameters& into, const std::vector<asked>& all, Get get) {
+    into.array(parameters::kind::bytes, all.size());
+    for (const auto& one : all) {
+        const core::holder_id* holder = get(one);
+        if (holder == nullptr) {
+            into.null_element();
+        } else {
+            into.element(bytes_of(*holder));
+        }
+    }
+}
+
+bool is_acquire(const core::entry& what) noexcept {
+    return std::holds_alternative<core::acquire>(what.what);
+}
+
+// --- what is answered ----------------------------------------------------------------------------
+
+/// Columns of lease_execute_1.
+enum column : int {
+    o_what,
+    o_code,
+    o_now,
+    o_first,
+    o_last,
+    o_expires,
+    o_retry,
+    o_ticket,
+    o_position,
+    o_value,
+    o_value_fence,
+    o_value_mark,
+    o_value_written,
+    o_value_fresh_until,
+    o_value_keep_until,
+    o_holders,
+    o_reason,
+    o_waiters,
+    column_count
+};
+
+/// Columns of lease_list_1.
+enum list_column : int {
+    l_key,
+    l_now,
+    l_fence,
+    l_capacity,
+    l_holders,
+    l_waiters,
+    l_queued,
+    l_queue,
+    l_value,
+    l_value_fence,
+    l_value_mark,
+    l_value_written,
+    l_value_fresh_until,
+    l_value_keep_until,
+    l_blocked_until,
+    l_reason,
+    list_column_count
+};
+
+constexpr std::int64_t said_locked = 50;
+constexpr std::int64_t said_waited_for = 51;
+
+core::store_now now_of(std::int64_t micros) noexcept {
+    return {core::store_instant{microseconds{micros}}, core::wall_instant{microseconds{micros}}};
+}
+
+microseconds left(std::int64_t until, std::int64_t now) noexcept {
+    return until == number_max ? core::result_to_keep::forever
+                               : microseconds{std::max<std::int64_t>(until - now, 0)};
+}
+
+/// The result in the six columns from `first` on.
+std::optional<core::kept_result> result_in(const row& told, int first, std::int64_t now) {
+    if (told.null(first)) {
+        return std::nullopt;
+    }
+    core::kept_result kept;
+    kept.value = told.bytes(first);
+    kept.fence = static_cast<core::fence_number>(told.number(first + 1));
+    kept.is_mark = told.truth(first + 2);
+    kept.age = microseconds{std::max<std::int64_t>(now - told.number(first + 3), 0)};
+    kept.fresh_left = left(told.number(first + 4), now);
+    kept.keep_left = left(told.number(first + 5), now);
+    kept.fresh = now < told.number(first + 4);
+    return kept;
+}
+
+/// The same in an answer to a verb: what an acquire has seen is not fresh to it.
+std::optional<core::kept_result> result_in(const row& told,
+                                           int first,
+                                           std::int64_t now,
+                                           const core::verb& what) {
+    auto kept = result_in(told, first, now);
+    if (const auto* asked = std::get_if<core::acquire>(&what); asked != nullptr && kept) {
+        kept->fresh = kept->fresh && kept->fence > asked->seen;
+    }
+    return kept;
+}
+
+std::vector<core::holder_info> holders_in(const std::vector<std::string_view>& texts,
+                                          std::int64_t now,
+                                          const caller& self) {
+    constexpr std::size_t parts = 8;
+    std::vector<core::holder_info> all;
+    for (std::size_t at = 0; at + parts <= texts.size(); at += parts) {
+        core::holder_info one;
+        one.fences.first = static_cast<core::fence_number>(number_of(texts[at]));
+        one.fences.last = static_cast<core::fence_number>(number_of(texts[at + 1]));
+        one.weight = static_cast<std::uint32_t>(number_of(texts[at + 2]));
+        one.attached = texts[at + 3].starts_with('t') ? core::attachment::attached
+                                                      : core::attachment::detached;
+        one.held_for = microseconds{std::max<std::int64_t>(now - number_of(texts[at + 4]), 0)};
+        one.remaining = microseconds{std::max<std::int64_t>(number_of(texts[at + 5]) - now, 0)};
+        one.self = texts[at + 6] == self.process;
+        one.who = party_of(texts[at + 7]);
+        all.push_back(std::move(one));
+    }
+    return all;
+}
+
+core::answer failure(const row& told, const core::verb& what) {
+    switch (told.number(o_code)) {
+        case 1: {
+            const auto* asked = std::get_if<core::acquire>(&what);
+            return core::refused(errc::capacity_differs,
+                                 "the holders of the key agreed on a capacity of " +
+                                     std::to_string(told.number(o_first)) + ", not " +
+                                     std::to_string(asked == nullptr ? 0 : asked->part.capacity));
+        }
+        case 2:
+            return core::refused(errc::invalid_argument, "the fence would not fit in 63 bits");
+        case 3:
+            return core::refused(errc::invalid_argument,
+                                 "the holder id to adopt the lease holds the key");
+        default:
+            return core::in_doubt("the server's answer is not one of our function");
+    }
+}
+
+verdict verdict_of(std::int64_t said) noexcept {
+    constexpr std::array all{verdict::failed,
+                             verdict::granted,
+                             verdict::held,
+                             verdict::done,
+                             verdict::blocked,
+                             verdict::not_ready,
+                             verdict::too_late,
+                             verdict::renewed,
+                             verdict::released,
+                             verdict::finished,
+                             verdict::not_held,
+                             verdict::revoked,
+                             verdict::fence_moved,
+                             verdict::block_set};
+    return said > 0 && static_cast<std::size_t>(said) < all.size()
+               ? all[static_cast<std::size_t>(said)]
+               : verdict::failed;
+}
+
+loss loss_of(std::int64_t said) noexcept {
+    switch (said) {
+        case 1:
+            return loss::expired;
+        case 2:
+            return loss::taken;
+        case 3:
+            return loss::revoked;
+        default:
+            return loss::gone;
+    }
+}
+
+core::answer answer_in(const row& told, const core::verb& what, const caller& self) {
+    core::answer given;
+    const auto now = told.number(o_now);
+    given.what = verdict_of(told.number(o_what));
+    if (given.what == verdict::failed) {
+        given = failure(told, what);
+        given.result = result_in(told, o_value, now, what);
+        return given;
+    }
+    given.took = effect::yes;
+    given.now = now_of(now);
+    given.fences = {static_cast<core::fence_number>(told.number(o_first)),
+                    static_cast<core::fence_number>(told.number(o_last))};
+    given.expires = core::store_instant{microseconds{told.number(o_expires)}};
+    given.retry_after = told.number(o_retry) == number_max ? core::result_to_keep::forever
+                                                           : microseconds{told.number(o_retry)};
+    given.ticket = static_cast<std::uint64_t>(told.number(o_ticket));
+    given.position = static_cast<std::uint32_t>(told.number(o_position));
+    given.result = result_in(told, o_value, now, what);
+    if (!told.null(o_holders)) {
+        given.holders = holders_in(told.texts(o_holders), now, self);
+    }
+    if (!told.null(o_reason)) {
+        given.reason = told.bytes(o_reason);
+    }
+    given.waiters = told.truth(o_waiters);
+    given.lost = given.what == verdict::not_held ? loss_of(told.number(o_code)) : loss::none;
+    return given;
+}
+
+}  // namespace
+
+std::string text_of(const core::party& who) {
+    return field(who.host) + between + std::to_string(who.pid) + between + field(who.user) +
+           between + field(who.command);
+}
+
+core::party party_of(std::string_view text) {
+    core::party who;
+    who.host = cut(text, between);
+    who.pid = number_of(cut(text, between));
+    who.user = cut(text, between);
+    who.command = text;
+    return who;
+}
+
+std::optional<core::answer> fault_of(const core::verb& what) {
+    const auto no = [](std::string why) {
+        return core::refused(errc::invalid_argument, std::move(why));
+    };
+    const auto unkeepable = [](const std::optional<core::result_to_keep>& result) {
+        return result && (result->fresh < microseconds{0} || result->keep < microseconds{0});
+    };
+    if (auto fault = core::fault_of_key(core::key_of(what)); !fault.empty()) {
+        return core::refused(errc::invalid_key, std::move(fault));
+    }
+    if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        if (asked->holder.empty()) {
+            return no("no holder id");
+        }
+        if (asked->ttl <= microseconds{0}) {
+            return no("the ttl is not positive");
+        }
+        if (asked->queue < microseconds{0}) {
+            return no("nobody can stand in a queue for less than no time");
+        }
+        if (asked->part.weight == 0 || asked->part.weight > asked->part.capacity) {
+            return no("the weight is not between 1 and the capacity");
+        }
+        if (unkeepable(asked->mark)) {
+            return no("a mark cannot be kept for less than no time");
+        }
+    } else if (const auto* prolonged = std::get_if<core::renew>(&what)) {
+        if (prolonged->ttl <= microseconds{0}) {
+            return no("the ttl is not positive");
+        }
+        if (prolonged->adopt && prolonged->adopt->holder.empty()) {
+            return no("no holder id to adopt the lease");
+        }
+    } else if (const auto* ended = std::get_if<core::release>(&what)) {
+        if (unkeepable(ended->result)) {
+            return no("a result cannot be kept for less than no time");
+        }
+    } else if (const auto* held = std::get_if<core::block>(&what)) {
+        if (held->duration < microseconds{0}) {
+            return no("a hold cannot last for less than no time");
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<std::uint32_t> order_of(const std::vector<core::entry>& entries,
+                                    std::vector<std::uint32_t> which) {
+    std::sort(which.begin(), which.end(), [&](std::uint32_t left, std::uint32_t right) {
+        const auto order =
+            core::key_of(entries[left].what).compare(core::key_of(entries[right].what));
+        if (order != 0) {
+            return order < 0;
+        }
+        const bool later_left = is_acquire(entries[left]);
+        const bool later_right = is_acquire(entries[right]);
+        return later_left != later_right ? later_right : left < right;
+    });
+    return which;
+}
+
+parameters parameters_of(const std::vector<core::entry>& entries,
+                         const std::vector<std::uint32_t>& which,
+                         const caller& self,
+                         bool alone,
+                         core::microseconds patience) {
+    std::vector<asked> all;
+    all.reserve(which.size());
+    for (const auto at : which) {
+        all.push_back(
+            std::visit([](const auto& what) { return described(what); }, entries[at].what));
+    }
+    parameters made;
+    numbers(made, all, [](const asked& one) { return one.verb; });
+    made.array(parameters::kind::text, which.size());
+    for (const auto at : which) {
+        made.element(self.prefix + core::key_of(entries[at].what));
+    }
+    holders(made, all, [](const asked& one) { return one.holder; });
+    numbers(made, all, [](const asked& one) { return one.time; });
+    numbers(made, all, [](const asked& one) { return one.fences; });
+    numbers(made, all, [](const asked& one) { return one.floor; });
+    numbers(made, all, [](const asked& one) { return one.weight; });
+    numbers(made, all, [](const asked& one) { return one.capacity; });
+    numbers(made, all, [](const asked& one) { return one.flags; });
+    numbers(made, all, [](const asked& one) { return one.seen; });
+    made.array(parameters::kind::number, all.size());
+    for (const auto& one : all) {
+        if (one.not_after) {
+            made.element(*one.not_after);
+        } else {
+            made.null_element();
+        }
+    }
+    numbers(made, all, [](const asked& one) { return one.queue; });
+    made.array(parameters::kind::bytes, all.size());
+    for (const auto& one : all) {
+        if (one.result == nullptr) {
+            made.null_element();
+        } else {
+            made.element(std::string_view{one.result->value});
+        }
+    }
+    numbers(made, all, [](const asked& one) {
+        return one.result == nullptr ? 0 : lasting(one.result->fresh);
+    });
+    numbers(made, all, [](const asked& one) {
+        return one.result == nullptr ? 0 : lasting(one.result->keep);
+    });
+    holders(made, all, [](const asked& one) { return one.adopter; });
+    made.array(parameters::kind::bytes, all.size());
+    for (const auto& one : all) {
+        if (one.reason == nullptr) {
+            made.null_element();
+        } else {
+            made.element(std::string_view{*one.reason});
+        }
+    }
+    made.text(self.process);
+    made.text(self.who);
+    made.truth(alone);
+    made.number(std::max<std::int64_t>(
+        std::chrono::duration_cast<core::milliseconds>(patience).count(), 1));
+    return made;
+}
+
+bool read_answers(const PGresult& told,
+                  const std::vector<core::entry>& entries,
+                  const std::vector<std::uint32_t>& which,
+                  const caller& self,
+                  answers& replies,
+                  std::vector<std::uint32_t>& locked) {
+    const auto rows = static_cast<std::size_t>(::PQntuples(&told));
+    if (::PQnfields(&told) != column_count || rows < which.size()) {
+        return false;
+    }
+    for (std::size_t at = 0; at < which.size(); ++at) {
+        const row one{told, static_cast<int>(at)};
+        if (one.number(o_what) == said_locked) {
+            locked.push_back(which[at]);
+        } else {
+            replies[which[at]] = answer_in(one, entries[which[at]].what, self);
+        }
+    }
+    for (auto at = which.size(); at < rows; ++at) {
+        const row one{told, static_cast<int>(at)};
+        const auto entry = one.number(o_code);
+        if (one.number(o_what) != said_waited_for || entry < 1 ||
+            static_cast<std::size_t>(entry) > which.size()) {
+            return false;
+        }
+        replies[which[static_cast<std::size_t>(entry) - 1]].waiters = true;
+    }
+    return true;
+}
+
+parameters listing_parameters(const std::string& prefix,
+                              const std::string& after,
+                              std::size_t limit,
+                              const caller& self) {
+    parameters made;
+    made.text(self.prefix + prefix);
+    // Whoever begins has no key; the empty prefix has none before it either.
+    made.text(after.empty() ? std::string{} : self.prefix + after);
+    made.number(static_cast<std::int64_t>(std::min<std::size_t>(limit, 1'000'000)));
+    return made;
+}
+
+bool read_page(const PGresult& told, const caller& self, core::page& into) {
+    if (::PQnfields(&told) != list_column_count) {
+        return false;
+    }
+    for (int at = 0; at < ::PQntuples(&told); ++at) {
+        const row one{told, at};
+        if (one.null(l_key)) {
+            into.more = true;
+            continue;
+        }
+        const auto key = one.bytes(l_key);
+        if (!key.starts_with(self.prefix)) {
+            return false;
+        }
+        const auto now = one.number(l_now);
+        core::record_info record;
+        record.key = key.substr(self.prefix.size());
+        record.fence = static_cast<core::fence_number>(one.number(l_fence));
+        record.part.capacity = static_cast<std::uint32_t>(one.number(l_capacity));
+        record.holders = holders_in(one.texts(l_holders), now, self);
+        record.waiters = static_cast<std::uint32_t>(one.number(l_waiters));
+        record.queued = static_cast<std::uint32_t>(one.number(l_queued));
+        const auto queue = one.texts(l_queue);
+        for (std::size_t place = 0; place + 3 <= queue.size(); place += 3) {
+            core::queued_info waiting;
+            waiting.waiting_for =
+                microseconds{std::max<std::int64_t>(now - number_of(queue[place]), 0)};
+            waiting.self = queue[place + 1] == self.process;
+            waiting.who = party_of(queue[place + 2]);
+            record.queue.push_back(std::move(waiting));
+        }
+        record.result = result_in(one, l_value, now);
+        if (const auto until = one.number(l_blocked_until); now < until) {
+            record.blocked_for = left(until, now);
+            record.blocked_reason = one.bytes(l_reason);
+        }
+        into.records.push_back(std::move(record));
+    }
+    return true;
+}
+
+}  // namespace dibs::store::postgres

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the server or the way to it said, as an error of ours with words for people. The one place
+// where SQLSTATEs are read.
+
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace dibs::store::postgres {
+
+struct trouble {
+    std::error_code error;
+    std::string detail;  ///< where, what happened, what to do
+};
+
+/// What to do about a statement that failed.
+enum class remedy {
+    none,   ///< it would fail again
+    split,  ///< one of its entries is to blame: each for itself
+    retry,  ///< others were in the way: the same again
+};
+
+/// The five letters and digits of a SQLSTATE, for example 42501; `where` is the store as it may be
+/// shown; `told` is the server's own text.
+[[nodiscard]] trouble trouble_of(std::string_view where,
+                                 std::string_view state,
+                                 std::string_view told);
+
+[[nodiscard]] remedy remedy_for(std::string_view state) noexcept;
+
+/// Of a connection that could not be made. `told` is libpq's message in its verbose form.
+[[nodiscard]] trouble trouble_of_connecting(std::string_view where, std::string_view told);
+
+}  // namespace dibs::store::postgres
