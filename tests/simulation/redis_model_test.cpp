@@ -167,7 +167,11 @@ class questions {
     }
     redis_server::words meddling() {
         const auto name = random_.chance(500) ? where_.lock(key()) : where_.rest(key());
-        switch (random_.below(8)) {
+        switch (random_.below(9)) {
+            case 8:
+                return random_.chance(500)
+                           ? redis_server::words{"DEL", wire::names::fence_mark()}
+                           : redis_server::words{"SET", wire::names::fence_mark(), "not ours"};
             case 0:
                 return {"DEL", name};
             case 6:
@@ -194,7 +198,7 @@ class questions {
 
     static std::vector<std::string> all_names() {
         const wire::names where{""};
-        std::vector<std::string> all{where.epoch()};
+        std::vector<std::string> all{where.epoch(), wire::names::fence_mark()};
         for (const auto& key : keys()) {
             all.push_back(where.lock(key));
             all.push_back(where.rest(key));
@@ -268,6 +272,7 @@ class questions {
         if (random_.chance(300)) {
             asked.attached = core::attachment::detached;
         }
+        asked.traced = random_.chance(400);
         if (random_.chance(150)) {
             asked.mark = result();
         }

@@ -240,12 +240,14 @@ TEST(RedisSteps, BelieveNoReplyThatIsNotOfTheScript) {
                               "*3\r\n:5\r\n*1\r\n$1\r\nv\r\n*1\r\n$1\r\nv\r\n"}) {
         EXPECT_FALSE(believed(bytes)) << bytes;
     }
-    // The short way: a fence, which is the server's time, or the first and the last of a block.
+    // The short way: a fence, which is not behind the server's time, or the first and the last of a
+    // block.
     EXPECT_TRUE(believed("*2\r\n:5\r\n:5\r\n"));
     EXPECT_EQ(answers[0].what, core::verdict::granted);
     EXPECT_EQ(answers[0].fences, (core::fence_block{5, 5}));
     EXPECT_TRUE(believed("*2\r\n:5\r\n$3\r\n2 5\r\n"));
     EXPECT_EQ(answers[0].fences, (core::fence_block{2, 5}));
+    EXPECT_TRUE(believed("*2\r\n:5\r\n:9\r\n")) << "the clock was set back";
     for (const auto* bytes : {"*2\r\n:5\r\n$3\r\n2 4\r\n",
                               "*2\r\n:5\r\n$3\r\n6 5\r\n",
                               "*2\r\n:5\r\n$3\r\n0 5\r\n",

@@ -3,14 +3,19 @@
 -- is the same in the server's language, for exclusive grants.
 --
 -- KEYS[2i-1], [2i] of entry i: the key itself (the lock), and the key of the rest of its record
--- KEYS[2n+1]       for a strict caller alone: the epoch of the database
+-- KEYS[2n+1]       the mark of the database's fences
+-- KEYS[2n+2]       for a strict caller alone: the epoch of the database
 -- ARGV[1], [2]     the process that asks, and who is behind it
 -- ARGV[3]          the earliest NOT_AFTER of the batch; of a strict caller, then a blank and the
 --                  longest ttl that it grants
--- ARGV[3+i]        of entry i: dibs1 HOLDER NOT_AFTER WORDS
---   A TTL REST_TTL FENCES                                               acquire, attached
---   D TTL REST_TTL FENCES                                               acquire, detached
---   N TTL REST_TTL                                                      renew
+-- ARGV[4]          the NOT_AFTER of each entry, one behind the other; empty: none has one
+-- ARGV[5]          the words of all entries if they are the same; else, of each run of entries
+--                  with the same words: COUNT WORDS and the end of the line
+--   U TTL TTL_MS REST_TTL FENCES                                        acquire, attached
+--   V TTL TTL_MS REST_TTL FENCES                                        acquire, detached
+--   A TTL TTL_MS REST_TTL FENCES                                        acquire, attached, traced
+--   D TTL TTL_MS REST_TTL FENCES                                        acquire, detached, traced
+--   N TTL TTL_MS REST_TTL                                               renew
 --   R                                                                   release
 --   a TTL FENCES FLOOR CAPACITY ATTACHED SEEN MARK FRESH KEEP QUEUE     acquire, with all options
 --   n TTL FENCES NEW_HOLDER ATTACHED                                    renew
@@ -18,19 +23,28 @@
 --   v FENCE                                                             revoke
 --   b DURATION                                                          block
 --   q                                                                   look, for listings
+-- ARGV[5+i]        of entry i: dibs1 HOLDER
 -- then the payloads (results, reasons) of the entries with MARK or HAS_RESULT and of b, in their
 -- order
 --
 -- Returns the server's time, then one answer per entry: a number or a text from the short way, an
 -- array from the long one. Times and durations are whole microseconds; -1 is for ever. REST_TTL is
--- in milliseconds: the ttl, an hour, and a second. QUEUE is in milliseconds, too. HOLDER has 32 characters, NOT_AFTER 16. Fences
--- are below 2^53, which a number of Lua's holds; never made a text by its default formatting.
+-- in milliseconds: the ttl, an hour, and a second. TTL_MS and QUEUE are in milliseconds, too.
+-- HOLDER has 32 characters, NOT_AFTER 16. Fences are below 2^53, which a number of Lua's holds;
+-- never made a text as a whole by its default formatting.
 --
 -- The lock is the plain string that SET key token NX PX ttl makes, so that whoever locks that way
 -- and we exclude each other:
---   dibs1 HOLDER FIRST LAST GRANTED a|d|A|D PROCESS WHO
+--   dibs1 HOLDER FIRST LAST GRANTED a|d|A|D|UTTL_MS|VTTL_MS PROCESS WHO
 -- A capital says that the rest of the record is short, and need not be read to prolong the lease
--- or to give it back; so nobody is in the queue.
+-- or to give it back; so nobody is in the queue. U and V say that there is none: no trace is left
+-- of such a lease. Whoever has to write a rest meanwhile makes it a or d.
+--
+-- The mark is not below any fence that was granted without a rest, nor below those of other grants
+-- but where a floor has led them beyond the clock. It never expires:
+--   dibs1 FENCE
+-- Each grant is above the mark and raises it. So the fences of a key rise also where its rest is
+-- gone, or never was. A batch takes as many at once as it has grants.
 --
 -- The rest is a string too. It is short when its first 74 characters are all:
 --   dibs1 HOLDER FENCE EXPIRY ENDED BLOCKED QUEUED META LENGTH REASON RESULT
@@ -63,12 +77,16 @@
 -- leaves what it meets otherwise, errors too, to the long way, which takes everything.
 
 local call, byte, sub = redis.pcall, string.byte, string.sub
-local match, format = string.match, string.format
-local ceil = math.ceil
+local find, match, format = string.find, string.match, string.format
+local ceil, floor = math.ceil, math.floor
 
 local short = 74
 local nobody = '00000000000000000000000000000000'
-local entries = math.floor(#KEYS / 2)
+local strict = #ARGV[3] > 16
+local entries = (#KEYS - (strict and 2 or 1)) / 2
+local before_entries = 5
+local fence_limit = 9007199254740991
+local mark_key, mark = KEYS[2 * entries + 1], nil
 
 local function sixteen(number)
     return format('%016.0f', number)
@@ -76,8 +94,7 @@ end
 
 -- Servers do not always say which command it was that a user may not run.
 local function named(fault, command)
-    if string.find(fault, 'ACL failure', 1, true) or
-        string.find(fault, 'run this command', 1, true) then
+    if find(fault, 'ACL failure', 1, true) or find(fault, 'run this command', 1, true) then
         return fault .. ' (' .. string.lower(command) .. ')'
     end
     return fault
@@ -90,9 +107,9 @@ local full = false
 local function refusal()
     local probe = call('SETRANGE', KEYS[1], 0, '')
     probe = type(probe) == 'table' and probe.err
-    if probe and string.find(probe, '^OOM') then
+    if probe and find(probe, '^OOM') then
         full = probe
-    elseif probe and not string.find(probe, '^WRONGTYPE') then
+    elseif probe and not find(probe, '^WRONGTYPE') then
         return redis.error_reply(named(probe, 'SETRANGE'))
     end
 end
@@ -118,7 +135,7 @@ end
 
 -- When the server grants again, for a strict caller; or why that is not known.
 local function ready_again()
-    local epoch = KEYS[2 * entries + 1]
+    local epoch = KEYS[2 * entries + 2]
     local ttl = tonumber(sub(ARGV[3], 18))
     local info, kept = call('INFO', 'replication'), call('GET', epoch)
     if type(info) == 'table' or type(kept) == 'table' then
@@ -141,7 +158,7 @@ local function ready_again()
 end
 
 local ready = 0
-if #KEYS > 2 * entries then
+if strict then
     local fault
     ready, fault = ready_again()
     if fault then
@@ -152,8 +169,7 @@ end
 -- The long way. Functions are made by running over them, so this is done for those who need it.
 local function all_verbs()
     local trace_kept = 3600000000
-    local fence_limit = 9007199254740991
-    local next_payload = 3 + entries
+    local next_payload = before_entries + entries
     local verbs = {}
 
     local function words_of(reply)
@@ -194,7 +210,7 @@ local function all_verbs()
         local at = call('PEXPIRETIME', key)  -- since Redis 7
         if words_of(at) then
             at = run(nil, 'PTTL', key)
-            return at < 0 and at or (math.floor(now / 1000) + at + 1) * 1000
+            return at < 0 and at or (floor(now / 1000) + at + 1) * 1000
         end
         return at < 0 and at or (at + 1) * 1000
     end
@@ -253,8 +269,8 @@ local function all_verbs()
             read_rest(record, kept)
         end
         if raw then
-            local holder, first, last =
-                match(raw, '^dibs1 (%x+) (%d+) (%d+) %d+ [ADad] ')
+            local holder, first, last, letter, ttl_ms =
+                match(raw, '^dibs1 (%x+) (%d+) (%d+) %d+ ([ADUVad])(%d*) ')
             if not holder then
                 refuse_format(raw)
             end
@@ -269,6 +285,18 @@ local function all_verbs()
             if record.expires == -1 and holder and holder == record.last_holder then
                 -- Somebody took the ttl away. It was promised all the same.
                 record.expires = record.last_expiry
+            end
+            if letter == 'U' or letter == 'V' then
+                if record.expires == -1 then
+                    -- The same. By when is not known; by then it is over.
+                    record.expires = ceil((now + ttl_ms * 1000) / 1000) * 1000
+                    call('PEXPIREAT', lock, last_millisecond(record.expires))
+                end
+                record.ttl_ms = ttl_ms
+                record.untraced = not kept
+                record.last_holder = holder
+                record.last_expiry = record.expires
+                record.ended = false
             end
             record.live = record.expires == -1 or now < record.expires
         elseif record.last_holder and #kept == short then
@@ -419,8 +447,39 @@ local function all_verbs()
                             record.live and record.expires or 0, 0}, record)
     end
 
-    local function next_fences(stored, floor, wanted)
-        local base = math.max(stored, floor)
+    -- The mark; or none, and why.
+    local function known_mark()
+        if mark then
+            return mark
+        end
+        local kept = call('GET', mark_key)
+        if words_of(kept) then
+            return nil, named(kept.err, 'GET')
+        end
+        mark = kept and tonumber(match(kept, '^dibs1 (%d+)$')) or not kept and 0 or nil
+        local version = not mark and match(kept, '^dibs(%d+) ')
+        if version and version ~= '1' then
+            return nil, 'DIBSFORMAT ' .. version
+        end
+        return mark, not mark and 'WRONGTYPE ' .. mark_key .. ' is none of ours' or nil
+    end
+
+    -- For a grant up to that fence; why it cannot. Of fences that a floor leads beyond the clock it
+    -- takes no notice: all keys would have to follow.
+    local function raise_mark(last)
+        if last <= mark or last > math.max(now, mark + 1) then
+            return nil
+        end
+        local set = call('SET', mark_key, 'dibs1 ' .. sixteen(last))
+        if words_of(set) then
+            return named(set.err, 'SET')
+        end
+        mark = last
+        return nil
+    end
+
+    local function next_fences(stored, above, wanted)
+        local base = math.max(stored, above, mark)
         if now <= base then
             if base + 1 > fence_limit then
                 refuse({'e', 'DIBSFENCE', 0})
@@ -451,8 +510,9 @@ local function all_verbs()
     -- What renews and releases is to look at the rest from now on.
     local function take_capital(record)
         if record.live and record.holder and byte(record.raw, 91) < 97 then
-            local letter = string.lower(sub(record.raw, 91, 91))
-            record.raw = sub(record.raw, 1, 90) .. letter .. sub(record.raw, 92)
+            local letter = match(sub(record.raw, 91, 91), '[AU]') and 'a' or 'd'
+            record.raw = sub(record.raw, 1, 90) .. letter .. match(record.raw, ' .*', 91)
+            record.untraced = false
             run(record, 'SET', record.lock, record.raw, 'KEEPTTL')
         end
     end
@@ -538,7 +598,9 @@ local function all_verbs()
             record.last_holder = holder
             record.last_expiry = expires
             record.ended = false
-            write_if_room(record)
+            if not record.untraced then
+                write_if_room(record)
+            end
             return with_result({'g', record.first, record.last, expires}, record)
         end
         if record.live and asked.capacity ~= 1 then
@@ -580,7 +642,15 @@ local function all_verbs()
         if first_in_queue then
             record.queued = run(record, 'ZCARD', record.rest .. 'q') > 1
         end
+        local _, unknown = known_mark()
+        if unknown then
+            refuse({'e', unknown, 0})
+        end
         local first, last = next_fences(record.fence, asked.floor, asked.fences)
+        local unmarked = raise_mark(last)
+        if unmarked then
+            refuse({'e', unmarked, 0})
+        end
         local found = with_result({'g', first, last, expires}, record)
         local result, meta, keep_until = record.result, record.meta, record.keep_until
         record.fence = last
@@ -614,12 +684,12 @@ local function all_verbs()
     end
 
     function verbs.A(lock, rest, holder, not_after, words)
-        local attached, ttl, fences = match(words, '^([AD]) (%d+) %d+ (%d+)$')
+        local attached, ttl, fences = match(words, '^([ADUV]) (%d+) %d+ %d+ (%d+)$')
         return acquire(lock, rest, holder, not_after,
                        {ttl = tonumber(ttl), fences = tonumber(fences), floor = 0, capacity = 1,
-                        attached = string.lower(attached), seen = 0, queue = 0})
+                        attached = match(attached, '[AU]') and 'a' or 'd', seen = 0, queue = 0})
     end
-    verbs.D = verbs.A
+    verbs.D, verbs.U, verbs.V = verbs.A, verbs.A, verbs.A
 
     function verbs.a(lock, rest, holder, not_after, words)
         local ttl, fences, floor, capacity, attached, seen, mark, fresh, keep, queue =
@@ -654,23 +724,32 @@ local function all_verbs()
         record.last_holder = new_holder or holder
         record.last_expiry = expires
         record.ended = false
-        if fences > 0 and not full then
+        -- Where this fails, and on a full server, the lease keeps the fences it has.
+        if fences > 0 and not full and known_mark() then
             local stored = record.fence
             local higher_first, higher_last = next_fences(stored, 0, fences)
             record.fence = higher_last
-            -- Where this fails, and on a full server, the lease keeps the fences it has.
-            if write(record) then
+            if raise_mark(higher_last) or (not record.untraced and write(record)) then
                 record.fence = stored
             else
                 first, last = higher_first, higher_last
             end
         end
         local until_when = last_millisecond(expires)
-        if new_holder or first ~= record.first or last ~= record.last then
-            local granted, tail = match(record.raw, '^dibs1 %S+ %S+ %S+ (%d+) (.*)$')
-            if new_holder then
-                tail = letter_of(record, attached) .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
+        local ttl_ms = format('%.0f', ceil(ttl / 1000))
+        if new_holder or first ~= record.first or last ~= record.last or
+            (record.untraced and record.ttl_ms ~= ttl_ms) then
+            local granted, letter, who = match(record.raw, '^dibs1 %S+ %S+ %S+ (%d+) (%S+) (.*)$')
+            if record.untraced then
+                letter = sub(letter, 1, 1)
+                if new_holder then
+                    letter = attached == 'a' and 'U' or 'V'
+                end
+                letter = letter .. ttl_ms
+            elseif new_holder then
+                letter = letter_of(record, attached)
             end
+            local tail = letter .. ' ' .. (new_holder and ARGV[1] .. ' ' .. ARGV[2] or who)
             local set = call('SET', lock, lock_text(record.last_holder, first, last, granted, tail),
                              'PXAT', until_when)
             if words_of(set) then
@@ -683,7 +762,9 @@ local function all_verbs()
         else
             run(record, 'PEXPIREAT', lock, until_when)
         end
-        write_if_room(record)
+        if not record.untraced then
+            write_if_room(record)
+        end
         local renewed = with_result({'n', first, last, expires}, record)
         renewed[7] = waiters(record)
         return renewed
@@ -721,7 +802,7 @@ local function all_verbs()
         if record.raw then
             run(record, 'DEL', lock)
         end
-        if not result then
+        if not result and not record.untraced then
             forget_holder(record)
         end
         local ended = with_result({result and 'f' or 'r', 0, 0, 0}, record)
@@ -801,94 +882,196 @@ local function all_verbs()
     return verbs
 end
 
--- The short way. What entries with the same words have in common is found out once for all of them.
+-- The short way. What entries with the same words have in common is found out and done once for
+-- all of them.
 local answers = {now}
 local in_time = now_text <= ARGV[3]
-local words, verb, fences, rest_ttl, expires, expiry, tail
-local verbs, channels, renewed
+local verbs, channels, told
+local from, place, line_end, count = 1, 1, nil, nil
 
-for at = 1, entries do
-    local lock, rest, asked = KEYS[2 * at - 1], KEYS[2 * at], ARGV[3 + at]
-    local head, answer = sub(asked, 1, 38), nil
-    if words ~= sub(asked, 57) then
-        words = sub(asked, 57)
-        verb = sub(words, 1, 1)
-        if verb == 'A' or verb == 'D' or verb == 'N' then
-            local ttl
-            ttl, rest_ttl, fences = match(words, ' (%d+) (%d+) ?(%d*)$')
-            expires = format('%.0f', ceil((now + ttl) / 1000) - 1)
-            expiry = ' ' .. (#expires == 13 and expires .. '000' or sixteen(expires * 1000)) .. ' 0'
-            if verb ~= 'N' then
-                expiry = ' ' .. now_text .. expiry
-                tail = ' ' .. now_text .. ' ' .. now_text .. ' ' .. verb .. ' ' ..
-                    ARGV[1] .. ' ' .. ARGV[2]
+while from <= entries do
+    local words, to = ARGV[before_entries], entries
+    if find(words, '\n', 1, true) then
+        place, line_end, count, words = find(words, '^(%d+) ([^\n]*)\n', place)
+        place, to = line_end + 1, from + count - 1
+    end
+    local verb = sub(words, 1, 1)
+
+    -- A refused command is a table here, which holds nothing and equals nothing that is asked for.
+    if verb == 'R' then
+        local held, gone = from == to and {call('GET', KEYS[2 * to - 1])} or
+            call('MGET', unpack(KEYS, 2 * from - 1, 2 * to)), {}
+        for at = from, to do
+            local value, lock, rest = held[2 * (at - from) + 1], KEYS[2 * at - 1], KEYS[2 * at]
+            if value and #value > 91 and find(value, ARGV[before_entries + at], 1, true) == 1 then
+                local letter = byte(value, 91)
+                if letter == 85 or letter == 86 then
+                    gone[#gone + 1] = lock
+                    answers[at + 1] = 0
+                elseif letter < 85 and sub(value, 57, 72) <= now_text and
+                    call('DEL', lock) == 1 then
+                    if call('PEXPIRE', rest, '3599000') ~= 1 then
+                        local text = 'dibs1 ' .. nobody .. sub(value, 56, 72) ..
+                            ' 0000000000000000 0'
+                        call('SET', rest, text, 'PX', '3600000')
+                    end
+                    answers[at + 1] = 0
+                end
             end
         end
-    end
-    -- A refused command is a table here, which has no length and equals nothing that is asked for.
-    if verb == 'R' or verb == 'N' then
-        local held = call('GET', lock)
-        if held and #held > 91 and sub(held, 1, 38) == head and byte(held, 91) < 97 and
-            sub(held, 57, 72) <= now_text then
-            if verb == 'N' then
-                if call('PEXPIREAT', lock, expires) == 1 then
-                    local text = head .. sub(held, 56, 72) .. expiry
-                    if call('SET', rest, text, 'PX', rest_ttl).err then
+        local done = #gone > 0 and call('DEL', unpack(gone)) or 0
+        if done ~= #gone then
+            -- Refused, or twice in the batch. Whoever comes second holds nothing any more.
+            local is_first = {}
+            for at = 1, #gone do
+                is_first[gone[at]] = type(done) ~= 'table'
+            end
+            for at = from, to do
+                local lock = KEYS[2 * at - 1]
+                if answers[at + 1] and is_first[lock] ~= nil then
+                    answers[at + 1] = is_first[lock] and 0 or nil
+                    is_first[lock] = false
+                end
+            end
+        end
+        channels, told = channels or {}, told or {}
+        for at = from, to do
+            if answers[at + 1] then
+                channels[#channels + 1] = KEYS[2 * at]
+                told[#told + 1] = at + 1
+            end
+        end
+
+    elseif verb == 'N' then
+        local held = call('MGET', unpack(KEYS, 2 * from - 1, 2 * to))
+        local ttl, ttl_ms, rest_ttl = match(words, ' (%d+) (%d+) (%d+)$')
+        local expires = format('%.0f', ceil((now + ttl) / 1000) - 1)
+        local expiry = ' ' .. sixteen(expires * 1000) .. ' 0'
+        channels, told = channels or {}, told or {}
+        for at = from, to do
+            local value, lock, rest = held[2 * (at - from) + 1], KEYS[2 * at - 1], KEYS[2 * at]
+            local head = ARGV[before_entries + at]
+            if value and #value > 91 and find(value, head, 1, true) == 1 then
+                local letter = byte(value, 91)
+                local traced = letter < 85
+                if letter < 97 and sub(value, 57, 72) <= now_text and
+                    (traced or find(value, ttl_ms .. ' ', 92, true) == 92) and
+                    call('PEXPIREAT', lock, expires) == 1 then
+                    if traced and call('SET', rest, head .. sub(value, 56, 72) .. expiry, 'PX',
+                                       rest_ttl).err then
                         call('PEXPIRE', rest, rest_ttl)
                     end
-                    answer = sub(held, 39, 72)
-                    channels, renewed = channels or {}, renewed or {}
+                    answers[at + 1] = sub(value, 39, 72)
                     channels[#channels + 1] = rest
-                    renewed[#renewed + 1] = at + 1
+                    told[#told + 1] = at + 1
                 end
-            elseif call('DEL', lock) == 1 then
-                if call('PEXPIRE', rest, '3599000') ~= 1 then
-                    local text = 'dibs1 ' .. nobody .. sub(held, 56, 72) .. ' 0000000000000000 0'
-                    call('SET', rest, text, 'PX', '3600000')
-                end
-                answer = call('PUBLISH', rest, '')
-                answer = type(answer) == 'number' and answer or 0
             end
         end
-    elseif (verb == 'A' or verb == 'D') and not full and now >= ready and
-        (in_time or now_text <= sub(asked, 40, 55)) and call('GET', lock) == false then
-        local kept = call('GET', rest)
-        if not kept or (#kept == short and sub(kept, 1, 6) == 'dibs1 ' and
-                        sub(kept, 40, 55) < now_text) then
-            local first = now_text
-            if fences ~= '1' then
-                local stored = kept and tonumber(sub(kept, 40, 55)) or 0
-                first = sixteen(now - math.min(fences, now - stored) + 1)
-            end
-            if call('SET', rest, head .. expiry, 'PX', rest_ttl).ok and
-                call('SET', lock, head .. ' ' .. first .. tail, 'PXAT', expires).ok then
-                answer = fences ~= '1' and first .. ' ' .. now_text or now
+
+    elseif byte(verb) < 87 and not full and now >= ready then
+        local untraced = verb == 'U' or verb == 'V'
+        -- Nothing is there, neither locks nor rests.
+        local bare = untraced and call('EXISTS', unpack(KEYS, 2 * from - 1, 2 * to)) == 0
+        local ttl, ttl_ms, rest_ttl, fences, expires, expiry, bare_tail, tail
+        local first, each, high, low
+        for at = from, to do
+            local lock, rest, head = KEYS[2 * at - 1], KEYS[2 * at], ARGV[before_entries + at]
+            if (in_time or now_text <= sub(ARGV[4], 16 * at - 15, 16 * at)) and
+                (bare or call('GET', lock) == false) then
+                if not ttl then
+                    ttl, ttl_ms, rest_ttl, fences = match(words, ' (%d+) (%d+) (%d+) (%d+)$')
+                    expires = format('%.0f', ceil((now + ttl) / 1000) - 1)
+                    bare_tail = ' ' .. now_text .. ' ' .. verb .. ttl_ms .. ' ' .. ARGV[1] .. ' ' ..
+                        ARGV[2]
+                    -- The fences of all of them, behind the clock if there is room.
+                    if not mark then
+                        local kept = call('GET', mark_key)
+                        if kept == false then
+                            mark = 0
+                        elseif #kept == 22 and sub(kept, 1, 6) == 'dibs1 ' then
+                            mark = tonumber(sub(kept, 7))
+                        end
+                    end
+                    local wanted = to - from + 1
+                    first = mark and math.max(mark + 1, now - wanted * fences + 1) or fence_limit
+                    each = math.max(floor((now - first + 1) / wanted), 1)
+                    local last = first + wanted * each - 1
+                    low = first % 1000000
+                    high = format('%.0f', (first - low) / 1000000)
+                    if last >= fence_limit or
+                        call('SET', mark_key,
+                             'dibs1 ' .. (last == now and now_text or sixteen(last))).err then
+                        break
+                    end
+                    mark = last
+                end
+                local by = (at - from) * each
+                local fence = first + by
+                -- By hand, as above.
+                local text = low + by >= 100000 and low + by < 1000000 and high .. low + by or
+                    sixteen(fence)
+                local last_text = each == 1 and text or sixteen(fence + each - 1)
+                local kept = not bare and call('GET', rest)
+                local done
+                if not kept and untraced then
+                    done = call('SET', lock, head .. ' ' .. text .. ' ' .. last_text .. bare_tail,
+                                'NX', 'PXAT', expires)
+                elseif not kept or (#kept == short and sub(kept, 1, 6) == 'dibs1 ' and
+                                    sub(kept, 40, 55) < text) then
+                    expiry = expiry or ' ' .. sixteen(expires * 1000) .. ' 0'
+                    tail = tail or ' ' .. now_text .. ' ' ..
+                        ((verb == 'A' or verb == 'U') and 'A' or 'D') .. ' ' .. ARGV[1] .. ' ' ..
+                        ARGV[2]
+                    done = call('SET', rest, head .. ' ' .. last_text .. expiry, 'PX', rest_ttl)
+                    done = done.ok and
+                        call('SET', lock, head .. ' ' .. text .. ' ' .. last_text .. tail, 'PXAT',
+                             expires)
+                end
+                if done and done.ok then
+                    answers[at + 1] = each == 1 and fence or text .. ' ' .. last_text
+                end
             end
         end
     end
-    if not answer then
-        if not verbs then
-            local refused = entries == 1 and refusal()
-            if refused then
-                return refused
+
+    for at = from, to do
+        if not answers[at + 1] then
+            if not verbs then
+                local refused = entries == 1 and refusal()
+                if refused then
+                    return refused
+                end
+                verbs = all_verbs()
             end
-            verbs = all_verbs()
-        end
-        local done
-        done, answer = pcall(verbs[verb], lock, rest, sub(head, 7), sub(asked, 40, 55), words)
-        if not done then
-            answer = type(answer) == 'table' and answer.entry or
-                {'e', 'the script failed: ' ..
-                     tostring(type(answer) == 'table' and answer.err or answer), 1}
+            local not_after = ARGV[4] == '' and '9007199254740991' or
+                sub(ARGV[4], 16 * at - 15, 16 * at)
+            local done, answer = pcall(verbs[verb], KEYS[2 * at - 1], KEYS[2 * at],
+                                       sub(ARGV[before_entries + at], 7), not_after, words)
+            if not done then
+                answer = type(answer) == 'table' and answer.entry or
+                    {'e', 'the script failed: ' ..
+                         tostring(type(answer) == 'table' and answer.err or answer), 1}
+            end
+            answers[at + 1] = answer
         end
     end
-    answers[at + 1] = answer
+    from = to + 1
 end
 
-if channels then
-    local heard = call('PUBSUB', 'NUMSUB', unpack(channels))
+-- Who listens to what was given back or prolonged.
+if channels and #channels > 0 then
+    -- For one it is as well to tell them at once.
+    local lone = #channels == 1 and answers[told[1]] == 0
+    local heard = lone and {0, 1} or call('PUBSUB', 'NUMSUB', unpack(channels))
     for at = 1, #channels do
-        answers[renewed[at]] = (heard[2 * at] or 0) .. answers[renewed[at]]
+        local answer = answers[told[at]]
+        local count = heard[2 * at] or 0
+        if type(answer) == 'string' then
+            answers[told[at]] = count .. answer
+        elseif heard.err or count > 0 then
+            count = call('PUBLISH', channels[at], '')
+            answers[told[at]] = type(count) == 'number' and count or 0
+        end
     end
 end
 return answers

@@ -5,6 +5,7 @@
 #include "core/key.hpp"
 #include "store/redis/inquiry.hpp"
 #include "store/redis/requests.hpp"
+#include "store/redis/script.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -86,18 +87,18 @@ class survey {
         }
     }
 
-    /// The names that match, as far as they are looked at. Whether that were all.
-    bool scan(const std::string& pattern, std::set<std::string>& names) {
+    /// The names that `step` tells from cursor to cursor, as far as they are looked at. Whether that
+    /// were all.
+    template <typename Step>
+    bool scan(std::set<std::string>& names, Step step) {
         std::string cursor = "0";
         for (int round = 0; round < scans_most && names.size() < keys_most; ++round) {
-            auto told = ask(through_,
-                            env_,
-                            {"SCAN", cursor, "MATCH", pattern, "COUNT", "2000", "TYPE", "string"});
+            heard told = step(cursor);
             if (!told.fault.empty() || told.texts.empty()) {
                 add("listing",
                     grade::warning,
                     "the server's keys cannot be listed: " + core::printable(told.fault),
-                    "allow SCAN for this user, so that dibs ls and doctor see more");
+                    "allow SCAN and GETRANGE for this user, so that dibs ls and doctor see more");
                 return false;
             }
             cursor = told.texts.front();
@@ -112,13 +113,28 @@ class survey {
 
     void oldest_holder() {
         std::set<std::string> names;
-        const bool all = scan(self_.where.pattern(""), names);
-        std::vector<std::string> keys;
+        const bool all = scan(names, [this](const std::string& cursor) {
+            return ask(through_,
+                       env_,
+                       {"EVAL",
+                        scan_script_text(),
+                        "0",
+                        cursor,
+                        self_.where.pattern(""),
+                        self_.where.lock(""),
+                        "2000"});
+        });
+        std::set<std::string> all_keys;
         for (const auto& name : names) {
-            if (auto key = self_.where.key_of_rest(name)) {
-                keys.push_back(std::move(*key));
+            auto key = self_.where.key_of_rest(name);
+            if (!key) {
+                key = self_.where.key_of_lock(name);
+            }
+            if (key) {
+                all_keys.insert(std::move(*key));
             }
         }
+        const std::vector<std::string> keys(all_keys.begin(), all_keys.end());
         std::size_t held = 0;
         std::optional<std::pair<std::string, core::holder_info>> oldest;
         for (std::size_t at = 0; at < keys.size(); at += max_batch_entries) {
@@ -149,7 +165,13 @@ class survey {
     /// Whoever takes such a key and dies keeps it for ever.
     void locks_without_expiry() {
         std::set<std::string> names;
-        if (!scan("*[lL][oO][cC][kK]*", names) && names.empty()) {
+        const auto step = [this](const std::string& cursor) {
+            return ask(
+                through_,
+                env_,
+                {"SCAN", cursor, "MATCH", "*[lL][oO][cC][kK]*", "COUNT", "2000", "TYPE", "string"});
+        };
+        if (!scan(names, step) && names.empty()) {
             return;
         }
         std::vector<std::string> endless;

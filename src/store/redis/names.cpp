@@ -56,6 +56,10 @@ std::string names::epoch() const {
     return prefix_ + std::string{ending} + "=epoch";
 }
 
+std::string names::fence_mark() {
+    return std::string{ending} + "=fence";
+}
+
 std::optional<std::string> names::key_of_rest(std::string_view name) const {
     if (name.ends_with(tagged_ending)) {
         name.remove_suffix(tagged_ending.size());
@@ -80,6 +84,13 @@ std::optional<std::string> names::key_of_rest(std::string_view name) const {
     return std::string{name.substr(prefix_.size())};
 }
 
+std::optional<std::string> names::key_of_lock(std::string_view name) const {
+    if (!name.starts_with(prefix_) || name.size() == prefix_.size() || !fault_of(name).empty()) {
+        return std::nullopt;
+    }
+    return std::string{name.substr(prefix_.size())};
+}
+
 std::string names::channel_of_process(std::string_view process) {
     std::string name{process_beginning};
     name += process;
@@ -98,6 +109,13 @@ std::string names::fault_of(std::string_view key) {
     return "";
 }
 
+std::string names::pattern_of_rests(std::string_view key_prefix) const {
+    auto glob = pattern(key_prefix);
+    glob += ending;
+    glob += "*";
+    return glob;
+}
+
 std::string names::pattern(std::string_view key_prefix) const {
     std::string glob = "*";
     for (const char letter : lock(key_prefix)) {
@@ -106,8 +124,6 @@ std::string names::pattern(std::string_view key_prefix) const {
         }
         glob += letter;
     }
-    glob += "*";
-    glob += ending;
     glob += "*";
     return glob;
 }

@@ -29,13 +29,20 @@ class names {
     [[nodiscard]] static std::string_view process_of_channel(std::string_view channel) noexcept;
     /// Of the whole database: which server's grants count.
     [[nodiscard]] std::string epoch() const;
+    /// Of the whole database, whatever the prefix: the largest fence, as far as it has to be known.
+    [[nodiscard]] static std::string fence_mark();
     /// The user's key of such a name; empty when it is none, or one of another prefix.
     [[nodiscard]] std::optional<std::string> key_of_rest(std::string_view name) const;
+
+    /// The user's key of the name of a lock; empty when it is none, or one of another prefix.
+    [[nodiscard]] std::optional<std::string> key_of_lock(std::string_view name) const;
 
     /// Empty when this store can keep the key; else why not.
     [[nodiscard]] static std::string fault_of(std::string_view key);
 
-    /// A glob that matches the names of all records whose key starts with `key_prefix`, and others.
+    /// Globs that match the names of all rests, and of all locks and rests, of records whose key
+    /// starts with `key_prefix`, and others.
+    [[nodiscard]] std::string pattern_of_rests(std::string_view key_prefix) const;
     [[nodiscard]] std::string pattern(std::string_view key_prefix) const;
 
   private:

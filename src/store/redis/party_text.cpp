@@ -57,13 +57,18 @@ std::optional<lock_value> parse_lock(std::string_view value) {
     const bool sound = parse(cut(value, ' '), found.fences.first) &&
                        parse(cut(value, ' '), found.fences.last) &&
                        parse(cut(value, ' '), found.granted_us);
-    const auto attached = cut(value, ' ');
-    if (!sound || attached.size() != 1 ||
-        std::string_view{"ADad"}.find(attached) == std::string_view::npos) {
+    auto how = cut(value, ' ');
+    const char letter = how.empty() ? ' ' : how.front();
+    how.remove_prefix(how.empty() ? 0 : 1);
+    std::int64_t ttl_ms = 0;
+    const bool has_ttl = letter == 'U' || letter == 'V';
+    if (!sound || std::string_view{"ADUVad"}.find(letter) == std::string_view::npos ||
+        (has_ttl ? !parse(how, ttl_ms) : !how.empty())) {
         return std::nullopt;
     }
-    found.attached = attached == "a" || attached == "A" ? core::attachment::attached
-                                                        : core::attachment::detached;
+    found.attached = std::string_view{"AUa"}.find(letter) != std::string_view::npos
+                         ? core::attachment::attached
+                         : core::attachment::detached;
     found.process = cut(value, ' ');
     found.who = party_of(value);
     return found;

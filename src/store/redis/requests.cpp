@@ -2,6 +2,7 @@
 #include "store/redis/requests.hpp"
 
 #include "core/key.hpp"
+#include "store/redis/script.hpp"
 
 #include <dibs/error.hpp>
 
@@ -161,7 +162,6 @@ struct listing_state : std::enable_shared_from_this<listing_state> {
     std::shared_ptr<const speaker> self;
     listing wanted;
     core::instant deadline{};
-    std::string pattern;
     /// The smallest ones: one more than are wanted, and the one that was asked for by name.
     std::set<std::string> keys;
     std::vector<std::string> asked;
@@ -193,6 +193,9 @@ struct listing_state : std::enable_shared_from_this<listing_state> {
     }
     void note(std::string_view name) {
         auto key = self->where.key_of_rest(name);
+        if (!key) {
+            key = self->where.key_of_lock(name);
+        }
         if (!key || !key->starts_with(wanted.prefix) || *key <= wanted.after) {
             return;
         }
@@ -218,18 +221,24 @@ struct listing_state : std::enable_shared_from_this<listing_state> {
     std::unique_ptr<request> scan(std::string_view cursor) {
         std::string bytes;
         write_command(bytes,
-                      {"SCAN", cursor, "MATCH", pattern, "COUNT", std::to_string(scan_count)});
+                      {"EVAL",
+                       scan_script_text(),
+                       "0",
+                       cursor,
+                       self->where.pattern(wanted.prefix),
+                       self->where.lock(wanted.prefix),
+                       std::to_string(scan_count)});
         return command(std::move(bytes),
                        [](listing_state& state, const reply& told, request::outcome after) {
                            state.heard_scan(told, after);
                        });
     }
     void heard_scan(const reply& told, request::outcome after) {
-        if (told.size() < 3 || told[0].children != 2) {
+        if (told.size() < 2 || told[0].children + 1 != told.size()) {
             fail({errc::store_refused, "the server's answer to SCAN is none"}, after);
             return;
         }
-        for (std::size_t at = 3; at < told.size(); ++at) {
+        for (std::size_t at = 2; at < told.size(); ++at) {
             note(told[at].text);
         }
         if (told[1].text != "0") {
@@ -238,7 +247,7 @@ struct listing_state : std::enable_shared_from_this<listing_state> {
         }
         // Keys that nobody holds any more, and that somebody still waits for.
         std::string bytes;
-        write_command(bytes, {"PUBSUB", "CHANNELS", pattern});
+        write_command(bytes, {"PUBSUB", "CHANNELS", self->where.pattern_of_rests(wanted.prefix)});
         after.next.push_back(
             command(std::move(bytes),
                     [](listing_state& state, const reply& channels, request::outcome following) {
@@ -294,7 +303,6 @@ std::unique_ptr<request> begin_listing(std::shared_ptr<const speaker> self,
                                        listing wanted,
                                        core::instant deadline) {
     const auto state = std::make_shared<listing_state>();
-    state->pattern = self->where.pattern(wanted.prefix);
     // Of other programs' locks there is nothing but the lock. Whoever asks for one by name sees it.
     if (core::fault_of_key(wanted.prefix).empty() && names::fault_of(wanted.prefix).empty() &&
         wanted.prefix > wanted.after) {

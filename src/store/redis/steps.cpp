@@ -61,7 +61,11 @@ class words {
         return add(time.count() > duration_max ? std::int64_t{-1} : time.count());
     }
     words& ttl(microseconds time) { return add(clipped(time)); }
-    words& rest_ttl(microseconds time) { return add(clipped(time) / 1000 + 1 + trace_kept_ms); }
+    /// The ttl for its three uses: exactly, in whole milliseconds, and that of the rest.
+    words& ttls(microseconds time) {
+        const auto ttl = clipped(time);
+        return add(ttl).add((ttl + 999) / 1000).add(ttl / 1000 + 1 + trace_kept_ms);
+    }
     words& add(core::attachment how) { return add(how == core::attachment::attached ? "a" : "d"); }
     words& flag(bool set) { return add(set ? "1" : "0"); }
     words& result(const std::optional<core::result_to_keep>& what) {
@@ -74,7 +78,7 @@ class words {
             *at = static_cast<char>('0' + number % 10);
             number /= 10;
         }
-        return add(std::string_view{digits.data(), digits.size()});
+        return put({digits.data(), digits.size()});
     }
     words& holder(const core::holder_id& who) {
         static constexpr std::string_view hex = "0123456789abcdef";
@@ -98,19 +102,15 @@ std::int64_t end_of(const core::acquire& asked) noexcept {
                : no_end;
 }
 
-void begin(words& said, const core::holder_id& holder, std::int64_t not_after = no_end) {
-    said.begin();
-    said.put("dibs1 ").holder(holder).sixteen(not_after).put(" ");
-}
-
 void spell(words& said, const core::acquire& asked) {
-    begin(said, asked.holder, end_of(asked));
     const bool plain = asked.floor == 0 && asked.part == core::share{} && !asked.mark &&
                        asked.seen == 0 && asked.queue == microseconds{0};
     if (plain) {
-        said.put(asked.attached == core::attachment::attached ? "A" : "D")
-            .ttl(asked.ttl)
-            .rest_ttl(asked.ttl)
+        const bool attached = asked.attached == core::attachment::attached;
+        said.put(asked.traced ? attached ? "A" : "D"
+                 : attached   ? "U"
+                              : "V")
+            .ttls(asked.ttl)
             .add(std::int64_t{std::max(asked.fences, 1U)});
         return;
     }
@@ -127,9 +127,8 @@ void spell(words& said, const core::acquire& asked) {
 }
 
 void spell(words& said, const core::renew& asked) {
-    begin(said, asked.holder);
     if (asked.fences == 0 && !asked.adopt) {
-        said.put("N").ttl(asked.ttl).rest_ttl(asked.ttl);
+        said.put("N").ttls(asked.ttl);
         return;
     }
     said.put("n").ttl(asked.ttl).add(std::int64_t{asked.fences});
@@ -141,7 +140,6 @@ void spell(words& said, const core::renew& asked) {
 }
 
 void spell(words& said, const core::release& asked) {
-    begin(said, asked.holder);
     if (!asked.result) {
         said.put("R");
         return;
@@ -150,12 +148,10 @@ void spell(words& said, const core::release& asked) {
 }
 
 void spell(words& said, const core::revoke& asked) {
-    begin(said, {});
     said.put("v").add(asked.fence <= fence_limit ? asked.fence : core::fence_number{0});
 }
 
 void spell(words& said, const core::block& asked) {
-    begin(said, {});
     said.put("b").add(asked.duration);
 }
 
@@ -171,20 +167,38 @@ const std::string* payload_of(const core::verb& what) noexcept {
     return asked == nullptr ? nullptr : &asked->reason;
 }
 
-/// Up to the words of the entries.
+core::holder_id holder_of(const core::verb& what) noexcept {
+    if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        return asked->holder;
+    }
+    if (const auto* asked = std::get_if<core::renew>(&what)) {
+        return asked->holder;
+    }
+    const auto* asked = std::get_if<core::release>(&what);
+    return asked == nullptr ? core::holder_id{} : asked->holder;
+}
+
+/// What the entries of a call have to say, beside their keys.
+struct arguments {
+    std::string not_after;  ///< of each of them; empty: none has one
+    std::string words;      ///< of each run of entries that have the same
+    std::int64_t earliest_end = no_end;
+    bool acquires = false;
+    std::size_t payloads = 0;
+};
+
+/// Up to the holders of the entries.
 template <typename KeyOf>
 void write_call(command_writer& writer,
                 send_as how,
                 const names& where,
                 const caller& self,
                 std::size_t entries,
-                std::size_t payloads,
-                std::int64_t earliest_end,
-                bool acquires,
+                const arguments& said,
                 KeyOf key_of) {
-    const bool strict = acquires && self.longest_ttl > microseconds{0};
-    const auto keys = 2 * entries + (strict ? 1U : 0U);
-    writer.begin(3 + keys + 3 + entries + payloads);
+    const bool strict = said.acquires && self.longest_ttl > microseconds{0};
+    const auto keys = 2 * entries + (strict ? 2U : 1U);
+    writer.begin(3 + keys + 5 + entries + said.payloads);
     writer.word(how == send_as::name ? "EVALSHA" : "EVAL");
     writer.word(how == send_as::name ? script_name() : script_text());
     writer.word(static_cast<std::int64_t>(keys));
@@ -196,17 +210,85 @@ void write_call(command_writer& writer,
         where.put_rest(name, key);
         writer.word(name);
     }
+    writer.word(names::fence_mark());
     if (strict) {
         writer.word(where.epoch());
     }
     writer.word(self.process);
     writer.word(self.who);
     words end;
-    end.sixteen(earliest_end);
+    end.sixteen(said.earliest_end);
     if (strict) {
         end.add(self.longest_ttl.count());
     }
-    writer.word(end.text().substr(1));
+    writer.word(end.text());
+    writer.word(said.not_after);
+    writer.word(said.words);
+}
+
+/// Runs of entries with the same words.
+class runs_of_words {
+  public:
+    void add(std::string_view words) {
+        if (count_ > 0 && words != last_) {
+            end_run();
+        }
+        if (count_ == 0) {
+            last_ = words;
+        }
+        ++count_;
+    }
+    std::string finish() {
+        if (all_.empty()) {
+            return std::move(last_);
+        }
+        end_run();
+        return std::move(all_);
+    }
+
+  private:
+    void end_run() {
+        all_ += std::to_string(count_);
+        all_ += ' ';
+        all_ += last_;
+        all_ += '\n';
+        count_ = 0;
+    }
+
+    std::string all_;
+    std::string last_;
+    std::size_t count_ = 0;
+};
+
+arguments arguments_of(std::span<const core::entry> batch, std::span<const std::uint32_t> order) {
+    arguments said;
+    runs_of_words runs;
+    words one;
+    words ends;
+    for (const auto at : order) {
+        const auto& what = batch[at].what;
+        one.begin();
+        std::visit([&](const auto& asked) { spell(one, asked); }, what);
+        runs.add(one.text());
+        said.payloads += payload_of(what) != nullptr ? 1U : 0U;
+        auto end = no_end;
+        if (const auto* asked = std::get_if<core::acquire>(&what)) {
+            end = end_of(*asked);
+            said.acquires = true;
+        }
+        ends.sixteen(end);
+        said.earliest_end = std::min(said.earliest_end, end);
+    }
+    said.words = runs.finish();
+    if (said.earliest_end != no_end) {
+        said.not_after = ends.text();
+    }
+    return said;
+}
+
+void write_holder(command_writer& writer, words& said, const core::holder_id& holder) {
+    said.begin();
+    writer.word(said.put("dibs1 ").holder(holder).text());
 }
 
 core::answer refusal(errc why, std::string what) {
@@ -545,8 +627,12 @@ bool read_numbers(std::string_view text, std::array<core::fence_number, Count>& 
     return at == end;
 }
 
-/// What the short way of the script answers.
-bool read_short(const node& told, moment when, const core::verb& what, core::answer& made) {
+/// What the short way of the script answers, in a call with so many entries.
+bool read_short(const node& told,
+                moment when,
+                std::size_t entries,
+                const core::verb& what,
+                core::answer& made) {
     made.took = effect::yes;
     made.now = when.as_now();
     if (const auto* asked = std::get_if<core::acquire>(&what)) {
@@ -559,9 +645,11 @@ bool read_short(const node& told, moment when, const core::verb& what, core::ans
         made.what = verdict::granted;
         made.fences = {fences[0], fences[1]};
         made.expires = end_of(when, asked->ttl);
-        // A fence of the short way is the server's time.
+        // The fences of a call end at the server's time, or beyond it.
+        const auto of_all = core::fence_number{std::max(asked->fences, 1U)} * entries;
         return (told.what == kind::integer || told.what == kind::bulk) && fences[0] > 0 &&
-               fences[0] <= fences[1] && fences[1] == static_cast<core::fence_number>(when.now);
+               fences[0] <= fences[1] &&
+               fences[1] + of_all > static_cast<core::fence_number>(when.now);
     }
     if (const auto* asked = std::get_if<core::renew>(&what)) {
         std::array<core::fence_number, 3> numbers{};
@@ -618,33 +706,17 @@ void write_batch(std::string& out,
                  const caller& self,
                  std::span<const core::entry> batch,
                  std::span<const std::uint32_t> order) {
-    auto earliest = no_end;
-    bool acquires = false;
-    std::size_t payloads = 0;
-    for (const auto at : order) {
-        payloads += payload_of(batch[at].what) != nullptr ? 1U : 0U;
-        if (const auto* asked = std::get_if<core::acquire>(&batch[at].what)) {
-            earliest = std::min(earliest, end_of(*asked));
-            acquires = true;
-        }
-    }
+    const auto said = arguments_of(batch, order);
     command_writer writer{out};
     write_call(
-        writer,
-        how,
-        where,
-        self,
-        order.size(),
-        payloads,
-        earliest,
-        acquires,
-        [&](std::size_t at) -> const std::string& { return core::key_of(batch[order[at]].what); });
-    words said;
+        writer, how, where, self, order.size(), said, [&](std::size_t at) -> const std::string& {
+            return core::key_of(batch[order[at]].what);
+        });
+    words holder;
     for (const auto at : order) {
-        std::visit([&](const auto& asked) { spell(said, asked); }, batch[at].what);
-        writer.word(said.text());
+        write_holder(writer, holder, holder_of(batch[at].what));
     }
-    if (payloads == 0) {
+    if (said.payloads == 0) {
         return;
     }
     for (const auto at : order) {
@@ -659,21 +731,16 @@ void write_looks(std::string& out,
                  const names& where,
                  const caller& self,
                  std::span<const std::string> keys) {
+    arguments said;
+    said.words = "q";
     command_writer writer{out};
-    write_call(writer,
-               how,
-               where,
-               self,
-               keys.size(),
-               0,
-               no_end,
-               false,
-               [&](std::size_t at) -> const std::string& { return keys[at]; });
-    words said;
-    begin(said, {});
-    said.put("q");
+    write_call(
+        writer, how, where, self, keys.size(), said, [&](std::size_t at) -> const std::string& {
+            return keys[at];
+        });
+    words holder;
     for (std::size_t at = 0; at < keys.size(); ++at) {
-        writer.word(said.text());
+        write_holder(writer, holder, {});
     }
 }
 
@@ -689,7 +756,7 @@ bool read_batch(const reply& told,
     }
     for (const auto entry : order) {
         if (at.short_answer()) {
-            if (!read_short(*at.next(), when, batch[entry].what, answers[entry])) {
+            if (!read_short(*at.next(), when, order.size(), batch[entry].what, answers[entry])) {
                 return false;
             }
             continue;

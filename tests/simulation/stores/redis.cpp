@@ -22,6 +22,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -111,14 +112,17 @@ class redis_model final : public replicated_server<redis::keyspace> {
                                   const std::string& prefix,
                                   const std::string& after,
                                   std::size_t limit) override {
-        std::vector<std::string> keys;
+        std::set<std::string> found;
         for (const auto& [name, kept] : data_.all()) {
             auto key = names_.key_of_rest(name);
+            if (!key && kept.text.starts_with("dibs1 ")) {
+                key = names_.key_of_lock(name);
+            }
             if (key && key->starts_with(prefix) && *key > after) {
-                keys.push_back(std::move(*key));
+                found.insert(std::move(*key));
             }
         }
-        std::sort(keys.begin(), keys.end());
+        std::vector<std::string> keys(found.begin(), found.end());
         core::page shown;
         if (keys.size() > limit) {
             keys.resize(limit);

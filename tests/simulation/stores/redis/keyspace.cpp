@@ -51,9 +51,11 @@ struct keyspace::command {
 const keyspace::command* keyspace::command_named(std::string_view name) {
     static constexpr std::array all{
         command{"GET", 2, 2, false, false, &keyspace::get},
-        command{"SET", 3, 5, true, true, &keyspace::set},
+        command{"MGET", 2, 1'000, false, false, &keyspace::get_all},
+        command{"EXISTS", 2, 1'000, false, false, &keyspace::count_of},
+        command{"SET", 3, 6, true, true, &keyspace::set},
         command{"SETRANGE", 4, 4, true, true, &keyspace::set_range},
-        command{"DEL", 2, 2, true, false, &keyspace::remove},
+        command{"DEL", 2, 1'000, true, false, &keyspace::remove},
         command{"PEXPIRE", 3, 3, true, false, &keyspace::expire_in},
         command{"PEXPIREAT", 3, 3, true, false, &keyspace::expire_at},
         command{"PEXPIRETIME", 2, 2, false, false, &keyspace::expiry},
@@ -120,25 +122,50 @@ told keyspace::get(words asked, surroundings& at) {
     return found == nullptr ? told{} : told::of(found->text);
 }
 
+/// What is no string counts as nothing.
+told keyspace::get_all(words asked, surroundings& at) {
+    std::vector<told> texts;
+    for (const auto key : asked.subspan(1)) {
+        const auto* found = find(key, at);
+        texts.push_back(found == nullptr || !found->ranked.empty() ? told{}
+                                                                   : told::of(found->text));
+    }
+    return told::array(std::move(texts));
+}
+
+told keyspace::count_of(words asked, surroundings& at) {
+    const auto all = asked.subspan(1);
+    return told::of(static_cast<std::int64_t>(
+        std::count_if(all.begin(), all.end(), [&](auto key) { return find(key, at) != nullptr; })));
+}
+
 told keyspace::set(words asked, surroundings& at) {
+    const bool only_new = asked.size() == 6;
+    if (only_new && !same_word(asked[3], "NX")) {
+        return told::error("ERR syntax error");
+    }
+    if (only_new && find(asked[1], at) != nullptr) {
+        return {};
+    }
+    const auto options = asked.subspan(only_new ? 4 : 3);
     value made{std::string{asked[2]}, -1};
-    if (asked.size() == 4) {
-        if (!same_word(asked[3], "KEEPTTL")) {
+    if (options.size() == 1) {
+        if (!same_word(options[0], "KEEPTTL")) {
             return told::error("ERR syntax error");
         }
         const auto* was = find(asked[1], at);
         made.expires_ms = was == nullptr ? -1 : was->expires_ms;
-    } else if (asked.size() == 5) {
-        const auto number = number_in(asked[4]);
+    } else if (options.size() == 2) {
+        const auto number = number_in(options[1]);
         if (!number) {
             return told::error(std::string{not_an_integer});
         }
         if (*number <= 0) {
             return told::error("ERR invalid expire time in 'set' command");
         }
-        if (same_word(asked[3], "PX")) {
+        if (same_word(options[0], "PX")) {
             made.expires_ms = milliseconds(at) + *number;
-        } else if (same_word(asked[3], "PXAT")) {
+        } else if (same_word(options[0], "PXAT")) {
             made.expires_ms = *number;
         } else {
             return told::error("ERR syntax error");
@@ -178,9 +205,12 @@ told keyspace::set_range(words asked, surroundings& at) {
 }
 
 told keyspace::remove(words asked, surroundings& at) {
-    const bool there = find(asked[1], at) != nullptr;
-    forget(asked[1]);
-    return told::of(there ? 1 : 0);
+    std::int64_t gone = 0;
+    for (const auto key : asked.subspan(1)) {
+        gone += find(key, at) != nullptr ? 1 : 0;
+        forget(key);
+    }
+    return told::of(gone);
 }
 
 told keyspace::set_expiry(std::string_view key, std::int64_t when_ms, surroundings& at) {

@@ -57,6 +57,8 @@ class keyspace {
     [[nodiscard]] static const command* command_named(std::string_view name);
 
     [[nodiscard]] told get(words asked, surroundings& at);
+    [[nodiscard]] told get_all(words asked, surroundings& at);
+    [[nodiscard]] told count_of(words asked, surroundings& at);
     [[nodiscard]] told set(words asked, surroundings& at);
     [[nodiscard]] told set_range(words asked, surroundings& at);
     [[nodiscard]] told remove(words asked, surroundings& at);
