@@ -61,6 +61,13 @@ constexpr std::array commands{
                   "take a lease away from its holder",
                   break_syntax,
                   break_command},
+#ifdef DIBS_WITH_POSTGRES
+    command_entry{"guard",
+                  "install | sql",
+                  "let PostgreSQL refuse late writers",
+                  guard_syntax,
+                  guard_command},
+#endif
     command_entry{"doctor", "", "is anything wrong with the store?", doctor_syntax, doctor_command},
     command_entry{"bench", "", "how fast this store is here", bench_syntax, bench_command},
     command_entry{"config",

@@ -6,6 +6,7 @@
 #include "cli/exit_status.hpp"
 #include "cli/failure.hpp"
 #include "cli/option_table.hpp"
+#include "cli/redact.hpp"
 #include "cli/speech.hpp"
 
 #include <algorithm>
@@ -22,6 +23,7 @@ struct demo {
     int (*play)(const demo_scene& scene);
     bool can_be_fast = true;
     bool takes_a_store = true;
+    enum class data { of_its_own, may_be_given, is_needed } where = data::of_its_own;
 };
 
 constexpr std::array demos{
@@ -30,10 +32,15 @@ constexpr std::array demos{
     demo{.name = "watchdog", .play = demo_watchdog},
     demo{.name = "blind-release", .play = demo_blind_release},
     demo{.name = "no-expiry", .play = demo_no_expiry},
-    demo{.name = "fencing", .play = demo_fencing},
+    demo{.name = "fencing", .play = demo_fencing, .where = demo::data::may_be_given},
 #ifdef DIBS_WITH_REDIS
     demo{.name = "failover", .play = demo_failover, .can_be_fast = false, .takes_a_store = false},
 #endif
+#endif
+#ifdef DIBS_WITH_POSTGRES
+    demo{.name = "concurrent-updates",
+         .play = demo_concurrent_updates,
+         .where = demo::data::is_needed},
 #endif
 };
 
@@ -50,13 +57,18 @@ constexpr std::array demo_options{
            "URL",
            "the store to show it on, not for failover (default:\nfresh SQLite files, removed "
            "afterwards)"},
+    option{"data",
+           0,
+           "URL",
+           "a PostgreSQL database for what the work changes, for\nfencing and concurrent-updates "
+           "(default: the store, where\nit is one; else a file)"},
     option{"fast", 0, "", "with shorter times; not for duplicate-jobs and failover"},
     option{"help", 'h', "", "this text"},
 };
 
 const command_syntax syntax{
     .name = "demo",
-    .usage = "dibs demo NAME [--store URL] [--fast]",
+    .usage = "dibs demo NAME [--store URL] [--data URL] [--fast]",
     .summary =
         "Shows with real processes what goes wrong without a lease, and what a lease cannot do.\n"
         "\n"
@@ -65,20 +77,29 @@ const command_syntax syntax{
         "  blind-release    a late holder deletes the lock of the next one; and what dibs does\n"
         "  no-expiry        a holder is killed, and its lock has no expiry, or not yet\n"
         "  fencing          a holder is stopped for longer than its lease, and writes too late\n"
+        "  concurrent-updates\n"
+        "                   two sell from one stock and lose an update; three ways without\n"
         "  failover         a Redis replica takes over, and does not know of the lock: two holders",
     .options = demo_options,
     .operands_max = 1,
     .choices = demo_names,
     .notes =
-        "On a server the demos use keys of their own, which expire. failover starts two servers\n"
+        "On a server the demos use keys of their own, which expire, and in a database a schema of "
+        "their\n"
+        "own, which is dropped; it takes the right to make one. failover starts two servers\n"
         "itself, and needs redis-server or valkey-server on the path.\n"
         "\n"
         "exit status: 0 when everything came about as told, else 1.",
     .examples =
         "  dibs demo duplicate-jobs\n"
         "  dibs demo fencing\n"
-        "  dibs demo no-expiry --store redis://localhost",
+        "  dibs demo no-expiry --store redis://localhost\n"
+        "  dibs demo concurrent-updates --data postgres://localhost/test",
 };
+
+bool is_postgres(const std::string& url) {
+    return url.starts_with("postgres://") || url.starts_with("postgresql://");
+}
 
 std::string all_names() {
     std::string all;
@@ -113,6 +134,19 @@ int demo_command(const global_options& global, words given) {
     if (store != nullptr && store->starts_with("memory:")) {
         throw usage_error("--store memory: is of one process, and a demo is played by several");
     }
+    const bool store_is_database = store != nullptr && is_postgres(*store);
+    const auto* data = found.value("data") != nullptr ? found.value("data")
+                       : store_is_database            ? store
+                                                      : nullptr;
+    if (found.has("data") && which->where == demo::data::of_its_own) {
+        throw usage_error("--data does not go with " + name);
+    }
+    if (data == nullptr && which->where == demo::data::is_needed) {
+        throw usage_error(name + " needs a database: --data postgres://…");
+    }
+    if (data != nullptr && which->where != demo::data::of_its_own && !is_postgres(*data)) {
+        throw usage_error("--data is postgres://…, not " + redact_url(*data));
+    }
     if (found.has("fast") && !which->can_be_fast) {
         throw usage_error("--fast does not go with " + name);
     }
@@ -120,6 +154,7 @@ int demo_command(const global_options& global, words given) {
         demo_scene scene;
         scene.folder = folder;
         scene.store = store != nullptr ? *store : "";
+        scene.data = data != nullptr ? *data : "";
         scene.fast = found.has("fast");
         return which->play(scene);
     });

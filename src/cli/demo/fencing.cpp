@@ -2,6 +2,9 @@
 #include "cli/demo/actors.hpp"
 #include "cli/demo/demos.hpp"
 #include "cli/demo/guarded_row.hpp"
+#ifdef DIBS_WITH_POSTGRES
+#include "cli/demo/guarded_tables.hpp"
+#endif
 #include "cli/speech.hpp"
 
 #include <csignal>
@@ -9,12 +12,13 @@
 
 namespace dibs::cli {
 
-int demo_fencing(const demo_scene& scene) {
+namespace {
+
+template <typename Rows>
+int play(const demo_scene& scene, const demo_round& round, const Rows& rows) {
     const auto ttl = scene.length(milliseconds{1'000}, milliseconds{300});
     const auto stall = scene.length(milliseconds{2'500}, milliseconds{900});
-    const demo_round round(scene);
     const shared_blackboard board;
-    const guarded_row rows(round);
     deliver("A lease of " + in_seconds(ttl) + "; its holder A is stopped for " + in_seconds(stall) +
             ", B takes over, A wakes and writes.\n\n");
     actor first([&] {
@@ -38,6 +42,18 @@ int demo_fencing(const demo_scene& scene) {
     first.go_on();
     first.join();
     return verdict(rows.shows_who_was_last("A", "B") && board->refused);
+}
+
+}  // namespace
+
+int demo_fencing(const demo_scene& scene) {
+    const demo_round round(scene);
+#ifdef DIBS_WITH_POSTGRES
+    if (!scene.data.empty()) {
+        return play(scene, round, guarded_tables(scene.data, round.key()));
+    }
+#endif
+    return play(scene, round, guarded_row(round));
 }
 
 }  // namespace dibs::cli

@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 struct demo_scene {
     std::string folder;  ///< for its files; gone afterwards
     std::string store;   ///< URL; empty: fresh SQLite files
+    std::string data;    ///< URL of a PostgreSQL database for what the work changes; empty: a file
     bool fast = false;   ///< with shorter times
 
     [[nodiscard]] milliseconds length(milliseconds usual, milliseconds shortened) const {

@@ -1,0 +1,335 @@
+
+-- ---------------------------------------------------------------------------------------------------- fences
+
+-- Raises ZD001, and counts it in `counter` for good. Whoever may not count is refused all the same.
+CREATE OR REPLACE FUNCTION {schema}.refuse_stale(counter text, key text, fence bigint, newest bigint,
+                                                 relation regclass) RETURNS void
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    BEGIN
+        PERFORM nextval(counter::regclass);
+    EXCEPTION WHEN insufficient_privilege OR undefined_table OR read_only_sql_transaction THEN
+        NULL;
+    END;
+    key := coalesce(key, (SELECT min(k) FROM jsonb_object_keys(
+                              nullif(current_setting('dibs.fences', true), '')::jsonb) k));
+    RAISE EXCEPTION USING ERRCODE = 'ZD001',
+        MESSAGE = format('fence %s of key "%s" is stale: fence %s has been here', fence, key, newest),
+        DETAIL = jsonb_build_object('key', key, 'fence', fence, 'newest', newest, 'table', relation::text)::text,
+        HINT = 'Somebody newer is at it: stop, and do not try again with this fence.';
+END
+$f$;
+
+-- Raises ZD002, and counts it.
+CREATE OR REPLACE FUNCTION {schema}.refuse_unfenced(counter text, relation regclass, key text, why text) RETURNS void
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    BEGIN
+        PERFORM nextval(counter::regclass);
+    EXCEPTION WHEN insufficient_privilege OR undefined_table OR read_only_sql_transaction THEN
+        NULL;
+    END;
+    RAISE EXCEPTION USING ERRCODE = 'ZD002',
+        MESSAGE = format('%s is protected, and %s', relation, why),
+        DETAIL = jsonb_build_object('table', relation::text, 'key', key)::text,
+        HINT = 'In the same transaction, before the write: SELECT ' || quote_ident({schema_text}) ||
+               '.fence(key, fence).';
+END
+$f$;
+
+-- Tells protected tables under which fence this transaction writes, until its end. Says nothing to others: a
+-- holder that only read so far is not noticed by a later one. See claim().
+-- Of one statement: UPDATE t SET … FROM dibs.fence('key', 42) WHERE …
+CREATE OR REPLACE FUNCTION {schema}.fence(key text, fence bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    given text := current_setting('dibs.fences', true);
+    fences jsonb;
+    before bigint;
+BEGIN
+    IF key IS NULL OR key = '' OR fence IS NULL OR fence < 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = 'a fence needs a key, and is larger than 0';
+    END IF;
+    IF given > '' THEN
+        fences := given;
+        before := (fences ->> key)::bigint;
+        IF before > fence THEN
+            PERFORM {schema}.refuse_stale({schema_text} || '.refused_claims', key, fence, before, NULL);
+        END IF;
+        fences := fences || jsonb_build_object(key, fence);
+    ELSE
+        fences := jsonb_build_object(key, fence);
+    END IF;
+    PERFORM set_config('dibs.fences', fences::text, true);
+    -- With fences of several keys, only tables that know the key of each row can tell which one counts.
+    PERFORM set_config('dibs.fence',
+                       CASE WHEN fences - key = '{}' THEN fence::text ELSE 'several' END, true);
+    RETURN fence;
+END
+$f$;
+
+-- fence(), and remembers it for the key: from the commit on, no older one is let in. To be called before
+-- anything is read. Until the end of the transaction others wait in claim() for the same key.
+CREATE OR REPLACE FUNCTION {schema}.claim(key text, fence bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    newest bigint;
+BEGIN
+    PERFORM {schema}.fence(claim.key, claim.fence);
+    -- Locks the row also where it changes nothing.
+    INSERT INTO {schema}.guard_key AS g(key, fence) VALUES (claim.key, claim.fence)
+        ON CONFLICT ON CONSTRAINT guard_key_pkey
+        DO UPDATE SET fence = excluded.fence, claimed_at = clock_timestamp() WHERE g.fence < excluded.fence;
+    IF NOT FOUND THEN
+        SELECT g.fence INTO newest FROM {schema}.guard_key g WHERE g.key = claim.key;
+        IF newest > claim.fence THEN
+            PERFORM {schema}.refuse_stale({schema_text} || '.refused_claims', claim.key, claim.fence, newest,
+                                          NULL);
+        END IF;
+    END IF;
+    RETURN claim.fence;
+END
+$f$;
+
+-- The trigger of tables whose rows are all under one key. Arguments: counter, `refuse` or `allow`.
+-- It runs for each row, so nothing is looked up here by name but what pg_catalog has.
+CREATE OR REPLACE FUNCTION {schema}.check_fence() RETURNS trigger
+LANGUAGE plpgsql SECURITY INVOKER AS $f$
+DECLARE
+    given text := pg_catalog.current_setting('dibs.fence', true);
+    mine bigint;
+BEGIN
+    -- The same holder once more, and nothing to change: 1 us of the 6 that this takes.
+    IF OLD.fence::pg_catalog.text OPERATOR(pg_catalog.=) given AND NEW.fence OPERATOR(pg_catalog.=) OLD.fence THEN
+        RETURN NEW;
+    END IF;
+    IF given OPERATOR(pg_catalog.>) '' THEN
+        IF given OPERATOR(pg_catalog.=) 'several' THEN
+            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, NULL,
+                'fences of several keys were given: protect() it with a key, so that it knows which one counts');
+        END IF;
+        mine := given;
+        IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN
+            NEW.fence := mine;
+            RETURN NEW;
+        END IF;
+        -- Rows of before protect() have none, and take any.
+        IF OLD.fence OPERATOR(pg_catalog.>) mine THEN
+            PERFORM {schema}.refuse_stale(TG_ARGV[0], NULL, mine, OLD.fence, TG_RELID);
+        END IF;
+        IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+            RETURN OLD;
+        END IF;
+        NEW.fence := mine;
+        RETURN NEW;
+    END IF;
+    IF TG_ARGV[1] OPERATOR(pg_catalog.=) 'refuse' THEN
+        PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, NULL,
+                                         'no fence was given');
+    END IF;
+    IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+        RETURN OLD;
+    END IF;
+    -- Whoever gives none does not lower what is there.
+    NEW.fence := CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN OLD.fence END;
+    RETURN NEW;
+END
+$f$;
+
+-- The key of a row: `product:{id}` with the columns filled in.
+CREATE OR REPLACE FUNCTION {schema}.key_of_row(pattern text, of_row jsonb) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    made text := '';
+    part text[];
+BEGIN
+    FOR part IN SELECT regexp_matches(pattern, '([^{]*)(?:\{([^}]*)\})?', 'g') LOOP
+        made := made || part[1] || coalesce(of_row ->> part[2], '');
+    END LOOP;
+    RETURN made;
+END
+$f$;
+
+-- The trigger of tables whose rows have keys of their own. Arguments: counter, `refuse` or `allow`, pattern.
+CREATE OR REPLACE FUNCTION {schema}.check_fence_of_key() RETURNS trigger
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    fences jsonb := coalesce(nullif(current_setting('dibs.fences', true), ''), '{}');
+    row_key text;
+    mine bigint;
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        row_key := {schema}.key_of_row(TG_ARGV[2], to_jsonb(OLD));
+        mine := (fences ->> row_key)::bigint;
+        IF mine IS NULL AND TG_ARGV[1] = 'refuse' THEN
+            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, row_key,
+                                             format('no fence was given for key "%s"', row_key));
+        END IF;
+        IF OLD.fence > mine THEN
+            PERFORM {schema}.refuse_stale(TG_ARGV[0], row_key, mine, OLD.fence, TG_RELID);
+        END IF;
+        IF TG_OP = 'DELETE' THEN
+            RETURN OLD;
+        END IF;
+        NEW.fence := coalesce(mine, OLD.fence);
+        IF row_key = {schema}.key_of_row(TG_ARGV[2], to_jsonb(NEW)) THEN
+            RETURN NEW;
+        END IF;
+    END IF;
+    -- A row that is new to its key.
+    row_key := {schema}.key_of_row(TG_ARGV[2], to_jsonb(NEW));
+    mine := (fences ->> row_key)::bigint;
+    IF mine IS NULL AND TG_ARGV[1] = 'refuse' THEN
+        PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, row_key,
+                                         format('no fence was given for key "%s"', row_key));
+    END IF;
+    NEW.fence := mine;
+    RETURN NEW;
+END
+$f$;
+
+-- TRUNCATE has no rows to look at, and nobody else at work on them: it asks for the newest fence of all.
+CREATE OR REPLACE FUNCTION {schema}.check_truncate() RETURNS trigger
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    fences jsonb := coalesce(nullif(current_setting('dibs.fences', true), ''), '{}');
+    mine bigint;
+    newest bigint;
+BEGIN
+    SELECT min(value::bigint) INTO mine FROM jsonb_each_text(fences);
+    IF mine IS NULL THEN
+        IF TG_ARGV[1] = 'refuse' THEN
+            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, NULL, 'no fence was given');
+        END IF;
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT max(fence) FROM %s', TG_RELID::regclass) INTO newest;
+    IF newest > mine THEN
+        PERFORM {schema}.refuse_stale(TG_ARGV[0], NULL, mine, newest, TG_RELID);
+    END IF;
+    RETURN NULL;
+END
+$f$;
+
+-- From now on each row of the table remembers the fence under which it was written last, and refuses writes with
+-- an older one. The same fence may write again. `key`: NULL when all that is written in one transaction is under
+-- one key; else the key of each row, as `product:{id}`. `unfenced`: what becomes of writes without a fence.
+-- May be called again with other words. Needs: ownership of the table, CREATE on this schema.
+-- Takes an exclusive lock on the table, but does not write its rows.
+CREATE OR REPLACE FUNCTION {schema}.protect(relation regclass, key text DEFAULT NULL,
+                                            unfenced text DEFAULT 'refuse') RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $f$
+DECLARE
+    kind "char";
+    part boolean;
+    type_now oid;
+    counter text;
+    word text;
+    arguments text;
+    one regclass;
+BEGIN
+    SELECT c.relkind, c.relispartition INTO kind, part FROM pg_class c WHERE c.oid = relation;
+    IF kind NOT IN ('r', 'p') THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is not a table', relation),
+            HINT = 'Protect the tables below a view: writes through it are then checked.';
+    ELSIF part THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is a partition', relation),
+            HINT = 'Protect the partitioned table.';
+    ELSIF unfenced IS NULL OR unfenced NOT IN ('refuse', 'allow') THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = 'unfenced is ''refuse'' or ''allow''';
+    END IF;
+    FOR word IN SELECT m[1] FROM regexp_matches(coalesce(key, ''), '\{([^}]*)\}', 'g') m LOOP
+        IF NOT EXISTS (SELECT FROM pg_attribute a
+                       WHERE a.attrelid = relation AND a.attname = word AND a.attnum > 0 AND NOT a.attisdropped) THEN
+            RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+                MESSAGE = format('%s has no column "%s" for the key "%s"', relation, word, key);
+        END IF;
+    END LOOP;
+
+    SELECT a.atttypid INTO type_now FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attname = 'fence' AND NOT a.attisdropped;
+    IF type_now IS NULL THEN
+        EXECUTE format('ALTER TABLE %s ADD COLUMN fence bigint', relation);
+    ELSIF type_now <> 'bigint'::regtype THEN
+        RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+            MESSAGE = format('%s has a column "fence" already, and it is no bigint', relation);
+    END IF;
+
+    SELECT split_part(encode(t.tgargs, 'escape'), '\000', 1) INTO counter FROM pg_trigger t
+        WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
+    IF counter IS NULL OR to_regclass(counter) IS NULL THEN
+        counter := format('%I.%I', {schema_text}, 'refused_' || substr(gen_random_uuid()::text, 1, 13));
+        EXECUTE format('CREATE SEQUENCE %s', counter);
+        EXECUTE format('GRANT USAGE, SELECT ON SEQUENCE %s TO PUBLIC', counter);
+    END IF;
+    arguments := format('%L, %L', counter, unfenced);
+    -- Triggers go by the order of their names: what others change, this one has the last word on.
+    EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_fence ON %s', relation);
+    IF key IS NULL THEN
+        EXECUTE format('CREATE TRIGGER zzz_dibs_fence BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW '
+                       'EXECUTE FUNCTION {schema}.check_fence(%s)', relation, arguments);
+    ELSE
+        EXECUTE format('CREATE TRIGGER zzz_dibs_fence BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW '
+                       'EXECUTE FUNCTION {schema}.check_fence_of_key(%s, %L)', relation, arguments, key);
+    END IF;
+    FOR one IN SELECT relation UNION SELECT p.relid FROM pg_partition_tree(relation) p LOOP
+        EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_truncate ON %s', one);
+        EXECUTE format('CREATE TRIGGER zzz_dibs_truncate BEFORE TRUNCATE ON %s FOR EACH STATEMENT '
+                       'EXECUTE FUNCTION {schema}.check_truncate(%s)', one, arguments);
+    END LOOP;
+END
+$f$;
+
+-- Takes protect() back. The column stays, with what it knows, unless `drop_column`.
+CREATE OR REPLACE FUNCTION {schema}.unprotect(relation regclass, drop_column boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $f$
+DECLARE
+    counter text;
+    one regclass;
+BEGIN
+    SELECT split_part(encode(t.tgargs, 'escape'), '\000', 1) INTO counter FROM pg_trigger t
+        WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
+    EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_fence ON %s', relation);
+    FOR one IN SELECT relation UNION SELECT p.relid FROM pg_partition_tree(relation) p LOOP
+        EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_truncate ON %s', one);
+    END LOOP;
+    IF to_regclass(counter) IS NOT NULL THEN
+        EXECUTE format('DROP SEQUENCE %s', counter);
+    END IF;
+    IF drop_column THEN
+        EXECUTE format('ALTER TABLE %s DROP COLUMN IF EXISTS fence', relation);
+    END IF;
+END
+$f$;
+
+-- What is protected, and how many writes were refused. The count is exact while the server runs; after a crash it
+-- may be too large by up to 32 where something was refused before.
+CREATE OR REPLACE FUNCTION {schema}.guard_report()
+RETURNS TABLE(relation text, key text, unfenced text, refused bigint, enabled boolean)
+LANGUAGE plpgsql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    one record;
+    words text[];
+BEGIN
+    FOR one IN SELECT t.tgrelid, t.tgargs, t.tgenabled FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+               WHERE t.tgname = 'zzz_dibs_fence' AND t.tgparentid = 0
+                 AND p.pronamespace = {schema_text}::regnamespace
+               ORDER BY t.tgrelid::regclass::text LOOP
+        words := string_to_array(encode(one.tgargs, 'escape'), '\000');
+        relation := one.tgrelid::regclass::text;
+        unfenced := words[2];
+        key := nullif(convert_from(decode(words[3], 'escape'), getdatabaseencoding()), '');
+        refused := coalesce(pg_sequence_last_value(to_regclass(words[1])), 0);
+        enabled := one.tgenabled IN ('O', 'A');
+        RETURN NEXT;
+    END LOOP;
+    relation := NULL;
+    key := 'dibs.claim()';
+    unfenced := NULL;
+    refused := coalesce(pg_sequence_last_value(({schema_text} || '.refused_claims')::regclass), 0);
+    enabled := true;
+    RETURN NEXT;
+END
+$f$;

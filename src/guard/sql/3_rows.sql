@@ -1,0 +1,170 @@
+
+-- ------------------------------------------------------------------------------------------------------ rows
+-- A row is named by a JSON object of its columns, as '{"id": 1}'. These functions write with the rights of the
+-- caller, under the caller's transaction, and in statements that others cannot come between.
+
+-- `t.id = k.id AND …`, for k = jsonb_populate_record of `key`.
+CREATE OR REPLACE FUNCTION {schema}.guard_match(key jsonb) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    made text;
+BEGIN
+    SELECT string_agg(format('t.%1$I = k.%1$I', c), ' AND ') INTO made FROM jsonb_object_keys(key) c;
+    IF made IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a row is named by its columns';
+    END IF;
+    RETURN made;
+END
+$f$;
+
+CREATE OR REPLACE FUNCTION {schema}.refuse_no_row(relation regclass, key jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'ZD004', MESSAGE = format('%s has no row %s', relation, key),
+        DETAIL = jsonb_build_object('table', relation::text, 'key', key)::text;
+END
+$f$;
+
+CREATE OR REPLACE FUNCTION {schema}.refuse_changed(relation regclass, given bigint, current bigint) RETURNS void
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'ZD003',
+        MESSAGE = format('%s: version %s was changed meanwhile, and is %s now', relation, given, current),
+        DETAIL = jsonb_build_object('table', relation::text, 'version', given, 'current', current)::text,
+        HINT = 'Read the row again, and decide anew.';
+END
+$f$;
+
+-- The trigger of versioned tables: counts every change, also of those who know nothing of versions. Whoever sets
+-- the version to something else than it is, or is to become, has read an older row.
+CREATE OR REPLACE FUNCTION {schema}.count_version() RETURNS trigger
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    IF NEW.version IS DISTINCT FROM OLD.version AND NEW.version IS DISTINCT FROM OLD.version + 1 THEN
+        PERFORM {schema}.refuse_changed(TG_RELID, NEW.version, OLD.version);
+    END IF;
+    NEW.version := OLD.version + 1;
+    RETURN NEW;
+END
+$f$;
+
+-- Gives the table a column `version` that rises by 1 with every change of a row, whoever makes it.
+-- Needs: ownership of the table.
+CREATE OR REPLACE FUNCTION {schema}.versioned(relation regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $f$
+BEGIN
+    EXECUTE format('ALTER TABLE %s ADD COLUMN IF NOT EXISTS version bigint NOT NULL DEFAULT 1', relation);
+    EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_version ON %s', relation);
+    EXECUTE format('CREATE TRIGGER zzz_dibs_version BEFORE UPDATE ON %s FOR EACH ROW '
+                   'EXECUTE FUNCTION {schema}.count_version()', relation);
+END
+$f$;
+
+-- Changes a row if its version is still the one that was read, and returns the new one. Raises ZD003 when it was
+-- changed, ZD004 when it is gone. `changes`: the new values, as '{"stock": 7}'.
+CREATE OR REPLACE FUNCTION {schema}.update_versioned(relation regclass, key jsonb, version bigint, changes jsonb)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    assignments text;
+    made bigint;
+BEGIN
+    SELECT string_agg(format('%1$I = c.%1$I', n), ', ') INTO assignments
+        FROM jsonb_object_keys(changes - 'version') n;
+    IF assignments IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'nothing is to be changed';
+    END IF;
+    EXECUTE format('UPDATE %1$s AS t SET %2$s, version = t.version + 1 '
+                   'FROM jsonb_populate_record(NULL::%1$s, $1) k, jsonb_populate_record(NULL::%1$s, $2) c '
+                   'WHERE %3$s AND t.version = $3 RETURNING t.version',
+                   relation, assignments, {schema}.guard_match(key))
+        INTO made USING key, changes, version;
+    IF made IS NULL THEN
+        EXECUTE format('SELECT t.version FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k WHERE %2$s',
+                       relation, {schema}.guard_match(key))
+            INTO made USING key;
+        IF made IS NULL THEN
+            PERFORM {schema}.refuse_no_row(relation, key);
+        END IF;
+        PERFORM {schema}.refuse_changed(relation, version, made);
+    END IF;
+    RETURN made;
+END
+$f$;
+
+-- Takes `amount` out of a column if that much is there. outcome: `taken`, `too_little` (nothing was taken) or
+-- `no_row`; remaining: what is there afterwards.
+CREATE OR REPLACE FUNCTION {schema}.take(relation regclass, key jsonb, column_name name, amount numeric,
+                                         OUT outcome text, OUT remaining numeric)
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    IF amount IS NULL OR amount <= 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the amount is larger than 0';
+    END IF;
+    LOOP
+        EXECUTE format('UPDATE %1$s AS t SET %2$I = t.%2$I - $2 FROM jsonb_populate_record(NULL::%1$s, $1) k '
+                       'WHERE %3$s AND t.%2$I >= $2 RETURNING t.%2$I', relation, column_name,
+                       {schema}.guard_match(key))
+            INTO remaining USING key, amount;
+        IF remaining IS NOT NULL THEN
+            outcome := 'taken';
+            RETURN;
+        END IF;
+        -- Locked, so that what is told is also what holds.
+        EXECUTE format('SELECT coalesce(t.%2$I, 0) FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k '
+                       'WHERE %3$s FOR NO KEY UPDATE OF t', relation, column_name, {schema}.guard_match(key))
+            INTO remaining USING key;
+        IF remaining IS NULL THEN
+            outcome := 'no_row';
+            RETURN;
+        ELSIF remaining < amount THEN
+            outcome := 'too_little';
+            RETURN;
+        END IF;
+        -- Somebody brought more between the two; ours is the lock now.
+    END LOOP;
+END
+$f$;
+
+-- Locks a row until the end of the transaction and returns it, NULL when there is none. Raises 55P03
+-- (lock_not_available) when somebody else has it for longer than `wait`; 0: at once; NULL: as lock_timeout says.
+CREATE OR REPLACE FUNCTION {schema}.lock_row(relation regclass, key jsonb, wait interval DEFAULT NULL)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    before text := current_setting('lock_timeout');
+    found jsonb;
+BEGIN
+    IF wait > interval '0' THEN
+        PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM wait) * 1000))::text || 'ms', true);
+    END IF;
+    EXECUTE format('SELECT to_jsonb(t) FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k '
+                   'WHERE %2$s FOR UPDATE OF t%3$s', relation, {schema}.guard_match(key),
+                   CASE WHEN wait <= interval '0' THEN ' NOWAIT' ELSE '' END)
+        INTO found USING key;
+    PERFORM set_config('lock_timeout', before, true);
+    RETURN found;
+END
+$f$;
+
+-- Locks several rows in the order of `column_name`, whatever the order of `vals`, so that two callers never wait
+-- for each other in a circle. `skip_locked`: those that others have are left out. Returns what was locked.
+CREATE OR REPLACE FUNCTION {schema}.lock_rows(relation regclass, column_name name, vals text[],
+                                              skip_locked boolean DEFAULT false)
+RETURNS SETOF jsonb
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    type_now text;
+BEGIN
+    SELECT format_type(a.atttypid, a.atttypmod) INTO type_now FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attname = column_name AND NOT a.attisdropped;
+    IF type_now IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('%s has no column "%s"', relation, column_name);
+    END IF;
+    RETURN QUERY EXECUTE format('SELECT to_jsonb(t) FROM %1$s AS t WHERE t.%2$I = ANY($1::%3$s[]) '
+                                'ORDER BY t.%2$I FOR UPDATE OF t%4$s', relation, column_name, type_now,
+                                CASE WHEN skip_locked THEN ' SKIP LOCKED' ELSE '' END)
+        USING vals;
+END
+$f$;

@@ -1,0 +1,42 @@
+
+-- ----------------------------------------------------------------------------------------------------- locks
+
+-- The number of a name for advisory locks: the first 8 bytes, big-endian and signed, of the SHA-256 of "dibs", a
+-- zero byte and the name in UTF-8. It does not change between releases, of dibs or of PostgreSQL.
+CREATE OR REPLACE FUNCTION {schema}.lock_number(name text) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT ('x' || encode(substr(sha256('\x6469627300'::bytea || convert_to(name, 'UTF8')), 1, 8), 'hex'))
+           ::bit(64)::bigint
+$f$;
+
+-- Whether the name is this transaction's now, until its end. What the transaction does outside of this database is
+-- not protected: it may be ended by the server at any time.
+CREATE OR REPLACE FUNCTION {schema}.try_xact_lock(name text) RETURNS boolean
+LANGUAGE sql VOLATILE STRICT SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT pg_try_advisory_xact_lock({schema}.lock_number(name))
+$f$;
+
+-- The same, waiting in the server: false when somebody else has it for longer than `wait`; NULL: as lock_timeout
+-- says. Whoever waits here holds back VACUUM, and CREATE INDEX CONCURRENTLY stands still for it; for long waits call
+-- try_xact_lock() again and again instead.
+CREATE OR REPLACE FUNCTION {schema}.xact_lock(name text, wait interval DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    before text := current_setting('lock_timeout');
+BEGIN
+    IF wait <= interval '0' THEN
+        RETURN {schema}.try_xact_lock(name);
+    END IF;
+    BEGIN
+        IF wait IS NOT NULL THEN
+            PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM wait) * 1000))::text || 'ms',
+                               true);
+        END IF;
+        PERFORM pg_advisory_xact_lock({schema}.lock_number(name));
+        PERFORM set_config('lock_timeout', before, true);
+        RETURN true;
+    EXCEPTION WHEN lock_not_available THEN
+        RETURN false;
+    END;
+END
+$f$;

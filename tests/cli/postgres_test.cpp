@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// `dibs guard`, and the demos that keep their data in PostgreSQL, on a real server.
+#include "support.hpp"
+#include "support/postgres_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace dibs::testing {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+std::string demo_schemas(const postgres_server& server) {
+    return server.ask("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'dibs_demo_%'");
+}
+
+TEST(GuardCommand, InstallsWhatItPrints) {
+    const folder here;
+    const postgres_server server;
+    const auto installed = run_dibs(here, {"guard", "install", "--store", server.url()});
+    EXPECT_EQ(installed.status, 0) << installed.err;
+    EXPECT_EQ(installed.err, "");
+    EXPECT_EQ(server.ask("SELECT dibs.claim('k', 5)"), "5");
+    EXPECT_EQ(run_dibs(here, {"--store", server.url(), "guard", "install", "--schema", "other"}).status,
+              0);
+    EXPECT_EQ(server.ask("SELECT other.claim('k', 5)"), "5");
+
+    const auto printed = run_dibs(here, {"guard", "sql", "--schema", "third"});
+    EXPECT_EQ(printed.status, 0);
+    EXPECT_EQ(server.connect().ask(printed.out), "");
+    EXPECT_EQ(server.ask("SELECT third.claim('k', 5)"), "5");
+    EXPECT_EQ(server.ask("SELECT count(DISTINCT n) FROM (SELECT count(*) n FROM pg_proc WHERE "
+                         "pronamespace::regnamespace::text IN ('dibs', 'other', 'third') "
+                         "GROUP BY pronamespace) s"),
+              "1");
+}
+
+TEST(GuardCommand, TellsWhatIsWrong) {
+    const folder here;
+    const postgres_server server;
+    EXPECT_EQ(run_dibs(here, {"guard"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"guard", "remove"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"guard", "sql", "--schema", "x; DROP"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"guard", "sql", "--store", server.url()}).status, 64);
+    const auto file = run_dibs(here, {"guard", "install"});
+    EXPECT_EQ(file.status, 64);
+    EXPECT_TRUE(has(file.err, "postgres://")) << file.err;
+
+    ASSERT_EQ(server.ask("CREATE ROLE app LOGIN"), "");
+    const auto rights =
+        run_dibs(here, {"guard", "install", "--store", server.url("postgres", "app")});
+    EXPECT_EQ(rights.status, 78);
+    EXPECT_TRUE(has(rights.err, "permission denied")) << rights.err;
+
+    ASSERT_EQ(run_dibs(here, {"guard", "install", "--store", server.url()}).status, 0);
+    ASSERT_EQ(server.ask("UPDATE dibs.guard_version SET version = 999"), "1");
+    const auto newer = run_dibs(here, {"guard", "install", "--store", server.url()});
+    EXPECT_EQ(newer.status, 78);
+    EXPECT_TRUE(has(newer.err, "999")) << newer.err;
+
+    const auto gone = run_dibs(
+        here, {"guard", "install", "--store", "postgres://u:hush@127.0.0.1:" +
+                                                  std::to_string(free_port()) + "/x"});
+    EXPECT_EQ(gone.status, 69);
+    EXPECT_FALSE(has(gone.err, "hush")) << gone.err;
+}
+
+TEST(PostgresDemo, ConcurrentUpdatesLoseOneAndThenNone) {
+    const folder here;
+    const postgres_server server;
+    const auto found =
+        run_dibs(here, {"demo", "concurrent-updates", "--fast", "--data", server.url()});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    const auto lost = found.out.find("final stock: 8 (should be 5)");
+    ASSERT_NE(lost, std::string::npos) << found.out;
+    std::size_t right = 0;
+    for (auto at = found.out.find("final stock: 5", lost); at != std::string::npos;
+         at = found.out.find("final stock: 5", at + 1)) {
+        ++right;
+    }
+    EXPECT_EQ(right, 3U) << found.out;
+    EXPECT_TRUE(has(found.out, "admin-B  version changed under me -> retry 1")) << found.out;
+    EXPECT_TRUE(has(found.out, "admin-B  sold no 9 more: 5 left")) << found.out;
+    EXPECT_EQ(demo_schemas(server), "0");
+}
+
+TEST(PostgresDemo, FencingShowsThatTheProtectedTableRefusesTheLateWrite) {
+    const folder here;
+    const postgres_server server;
+    const auto found = run_dibs(here, {"demo", "fencing", "--fast", "--data", server.url()});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    EXPECT_TRUE(has(found.out, "plain row accepted, guarded row REFUSED")) << found.out;
+    EXPECT_TRUE(has(found.out, "plain row:   written last by A")) << found.out;
+    EXPECT_TRUE(has(found.out, "guarded row: written last by B")) << found.out;
+    EXPECT_EQ(demo_schemas(server), "0");
+}
+
+TEST(PostgresDemo, WhatAKilledOneLeftGoesWithTheNext) {
+    const folder here;
+    const postgres_server server;
+    launch how;
+    how.program = DIBS_COMMAND;
+    how.words = {"demo", "concurrent-updates", "--data", server.url()};
+    process running(how);
+    ASSERT_TRUE(eventually([&] { return has(running.out(), "Stock is 10"); }));
+    EXPECT_EQ(demo_schemas(server), "1");
+    running.signal(SIGINT);
+    (void)running.wait();
+    EXPECT_EQ(
+        run_dibs(here, {"demo", "concurrent-updates", "--fast", "--data", server.url()}).status, 0);
+    EXPECT_EQ(demo_schemas(server), "0");
+    EXPECT_EQ(run_dibs(here, {"demo", "concurrent-updates"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"demo", "concurrent-updates", "--data", "redis://x"}).status, 64);
+    EXPECT_EQ(run_dibs(here, {"demo", "no-expiry", "--data", server.url()}).status, 64);
+}
+
+}  // namespace
+}  // namespace dibs::testing

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the data layer can be installed again at any time, by several at once, and never over a newer
+// one. Method: the script itself, on a real server.
+#include "guard/script.hpp"
+#include "guarded_server.hpp"
+
+#include <dibs/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace dibs::testing {
+namespace {
+
+std::error_code install_error(const postgres_server& server, const std::string& schema = "dibs") {
+    try {
+        guard::install(server.url(), schema);
+        return {};
+    } catch (const error& trouble) {
+        return trouble.code();
+    }
+}
+
+TEST(Install, MayBeRepeatedAndKeepsWhatIsThere) {
+    const guarded_server server;
+    ASSERT_EQ(server.ask("CREATE TABLE t(id int); INSERT INTO t VALUES(1);"
+                         "SELECT dibs.protect('t')"),
+              "");
+    EXPECT_EQ(server.ask("SELECT dibs.claim('k', 7)"), "7");
+    EXPECT_EQ(install_error(server), std::error_code{});
+    EXPECT_TRUE(is_error(server.ask("SELECT dibs.claim('k', 6)"), "ZD001"));
+    EXPECT_TRUE(is_error(server.ask("UPDATE t SET id = 2"), "ZD002"));
+    EXPECT_EQ(server.ask("SELECT version FROM dibs.guard_version"),
+              std::to_string(guard::script_version));
+}
+
+TEST(Install, IsRefusedOverANewerOneAndChangesNothing) {
+    const guarded_server server;
+    auto session = server.connect();
+    ASSERT_EQ(session.ask(guard::script("dibs", guard::script_version + 1)), "");
+    const auto before = server.ask(
+        "SELECT string_agg(xmin::text, ',') FROM pg_proc "
+        "WHERE pronamespace = 'dibs'::regnamespace");
+    EXPECT_EQ(install_error(server), make_error_code(errc::newer_format));
+    EXPECT_EQ(server.ask("SELECT string_agg(xmin::text, ',') FROM pg_proc "
+                         "WHERE pronamespace = 'dibs'::regnamespace"),
+              before);
+    EXPECT_TRUE(is_error(session.ask(guard::script("dibs")), "ZD006"));
+    EXPECT_EQ(session.detail(),
+              R"({"offered": )" + std::to_string(guard::script_version) + R"(, "installed": )" +
+                  std::to_string(guard::script_version + 1) + "}");
+}
+
+TEST(Install, SeveralAtOnceDoNotDisturbEachOther) {
+    const postgres_server server;
+    std::vector<postgres_session> sessions;
+    for (int one = 0; one < 4; ++one) {
+        sessions.push_back(server.connect());
+        sessions.back().send(guard::script("dibs"));
+    }
+    for (auto& session : sessions) {
+        EXPECT_EQ(session.finish(), "");
+    }
+    EXPECT_EQ(server.ask("SELECT count(*) FROM dibs.guard_version"), "1");
+}
+
+TEST(Install, GoesIntoAnySchemaBesideOthers) {
+    const postgres_server server;
+    EXPECT_EQ(install_error(server, "locks"), std::error_code{});
+    EXPECT_EQ(server.ask("SELECT locks.claim('k', 7)"), "7");
+    EXPECT_TRUE(is_error(server.ask("SELECT locks.claim('k', 6)"), "ZD001"));
+    EXPECT_EQ(server.ask("SELECT to_regnamespace('dibs')"), "");
+    EXPECT_EQ(install_error(server), std::error_code{});
+    EXPECT_EQ(server.ask("SELECT dibs.claim('k', 6)"), "6");
+    for (const char* bad : {"", "Dibs", "a b", "x;DROP", "1st", "pg_mine"}) {
+        EXPECT_FALSE(guard::is_schema_name(bad)) << bad;
+    }
+}
+
+TEST(Install, GoesIntoASchemaThatIsThere) {
+    const postgres_server server;
+    ASSERT_EQ(server.ask("CREATE ROLE admin LOGIN; CREATE SCHEMA dibs AUTHORIZATION admin"), "");
+    auto admin = server.connect("postgres", "admin");
+    EXPECT_EQ(admin.ask(guard::script("dibs")), "");
+    EXPECT_EQ(admin.ask("SELECT dibs.claim('k', 6)"), "6");
+}
+
+TEST(Install, WithoutRightsNothingIsMade) {
+    const postgres_server server;
+    ASSERT_EQ(server.ask("CREATE ROLE nobody LOGIN"), "");
+    auto nobody = server.connect("postgres", "nobody");
+    EXPECT_TRUE(is_error(nobody.ask(guard::script("dibs")), "42501"));
+    EXPECT_EQ(server.ask("SELECT to_regnamespace('dibs')"), "");
+}
+
+TEST(Install, EveryFunctionPinsItsSearchPath) {
+    const guarded_server server;
+    // The one that runs for each row names all it uses by its schema instead.
+    EXPECT_EQ(server.ask("SELECT string_agg(proname, ' ') FROM pg_proc WHERE pronamespace = "
+                         "'dibs'::regnamespace AND NOT coalesce(proconfig::text, '') LIKE "
+                         "'%search_path=pg_catalog, pg_temp%'"),
+              "check_fence");
+    EXPECT_EQ(server.ask("SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE "
+                         "pronamespace = 'dibs'::regnamespace AND prosecdef"),
+              "begin_request claim finish_request purge_requests");
+}
+
+TEST(Install, SurvivesDumpAndRestore) {
+    const guarded_server server;
+    ASSERT_EQ(server.ask("CREATE TABLE t(id int); INSERT INTO t VALUES(1);"
+                         "SELECT dibs.protect('t', 't:{id}');"
+                         "UPDATE t SET id = 1 FROM dibs.fence('t:1', 7)"),
+              "1");
+    ASSERT_TRUE(is_error(server.ask("UPDATE t SET id = 1 FROM dibs.fence('t:1', 6)"), "ZD001"));
+    ASSERT_EQ(server.ask("SELECT dibs.claim('k', 7)"), "7");
+    ASSERT_EQ(server.ask("CREATE DATABASE copy"), "");
+    const auto programs = std::string{DIBS_POSTGRES_PROGRAMS};
+    ASSERT_EQ(std::system((programs + "/pg_dump '" + server.socket_url() + "' | " + programs +
+                           "/psql -q -v ON_ERROR_STOP=1 '" + server.socket_url("copy") + "' >'" +
+                           server.folder() + "/restored'")
+                              .c_str()),
+              0);
+    EXPECT_TRUE(
+        is_error(server.ask("UPDATE t SET id = 1 FROM dibs.fence('t:1', 6)", "copy"), "ZD001"));
+    EXPECT_TRUE(is_error(server.ask("SELECT dibs.claim('k', 6)", "copy"), "ZD001"));
+    EXPECT_EQ(server.ask("SELECT refused FROM dibs.guard_report() WHERE key = 't:{id}'", "copy"),
+              "2");
+}
+
+}  // namespace
+}  // namespace dibs::testing

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: <dibs/postgres.hpp> keeps late and concurrent writers from the data, retries what may be
+// retried, and tells apart what a caller has to. Method: real server, real threads.
+#include "guarded_server.hpp"
+
+#include <dibs/client.hpp>
+#include <dibs/postgres.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace dibs::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using postgres::fields;
+using postgres::locked;
+using postgres::request_result;
+using postgres::row_name;
+using postgres::taken;
+
+template <typename Call>
+std::error_code error_of(Call call) {
+    try {
+        call();
+        return {};
+    } catch (const error& trouble) {
+        return trouble.code();
+    }
+}
+
+class Library : public ::testing::Test {
+  protected:
+    Library() {
+        EXPECT_EQ(server_.ask("CREATE TABLE product(id int PRIMARY KEY, stock int);"
+                              "INSERT INTO product VALUES(1, 10);"
+                              "SELECT dibs.versioned('product')"),
+                  "");
+    }
+    std::string stock() { return server_.ask("SELECT stock FROM product WHERE id = 1"); }
+    static int stock_of(const fields& row) { return std::stoi(row.at("stock").value()); }
+
+    guarded_server server_;
+    const row_name first_{"product", "id", "1"};
+};
+
+TEST_F(Library, FencedWritesAllOrNothing) {
+    auto session = server_.connect();
+    postgres::fenced(session.raw(), "k", 7, [&] {
+        (void)postgres::execute(session.raw(), "UPDATE product SET stock = 9");
+    });
+    EXPECT_EQ(stock(), "9");
+    bool called = false;
+    EXPECT_EQ(error_of([&] { postgres::fenced(session.raw(), "k", 6, [&] { called = true; }); }),
+              condition::fenced_off);
+    EXPECT_FALSE(called);
+    EXPECT_THROW(postgres::fenced(session.raw(),
+                                  "k",
+                                  8,
+                                  [&] {
+                                      (void)postgres::execute(session.raw(),
+                                                              "UPDATE product SET stock = 1");
+                                      throw std::runtime_error{"the work"};
+                                  }),
+                 std::runtime_error);
+    EXPECT_EQ(stock(), "9");
+    EXPECT_EQ(::PQtransactionStatus(session.raw()), PQTRANS_IDLE);
+    postgres::fenced(session.raw(), "k", 7, [] {});
+}
+
+TEST_F(Library, FencedGoesByTheLease) {
+    client locks{"memory:guard"};
+    auto session = server_.connect();
+    auto early = locks.try_acquire("k");
+    const auto old_fence = early->fence();
+    (void)early->release();
+    auto held = locks.try_acquire("k");
+    postgres::fenced(session.raw(), *held, [] {});
+    EXPECT_EQ(error_of([&] { postgres::fenced(session.raw(), "k", old_fence, [] {}); }),
+              condition::fenced_off);
+    (void)held->release();
+    EXPECT_EQ(error_of([&] { postgres::fenced(session.raw(), *held, [] {}); }),
+              condition::lease_lost);
+}
+
+TEST_F(Library, AStatementOfTheWorkThatFailedUnnoticedIsNoSuccess) {
+    auto session = server_.connect();
+    EXPECT_EQ(error_of([&] {
+                  postgres::fenced(session.raw(), "k", 7, [&] {
+                      (void)session.ask("UPDATE product SET stock = 9");
+                      (void)session.ask("UPDATE nothing SET x = 1");
+                  });
+              }),
+              condition::retryable);
+    EXPECT_EQ(stock(), "10");
+}
+
+TEST_F(Library, TakesPartInTheCallersTransaction) {
+    auto session = server_.connect();
+    session.ask("BEGIN");
+    postgres::fenced(session.raw(), "k", 7, [&] {
+        (void)postgres::execute(session.raw(), "UPDATE product SET stock = 9");
+    });
+    EXPECT_EQ(stock(), "10");
+    session.ask("ROLLBACK");
+    EXPECT_EQ(stock(), "10");
+    postgres::fenced(session.raw(), "k", 6, [] {});
+}
+
+TEST_F(Library, AConnectionLostAtTheCommitIsTold) {
+    auto session = server_.connect();
+    EXPECT_EQ(error_of([&] {
+                  postgres::fenced(session.raw(), "k", 7, [&] {
+                      server_.ask("SELECT pg_terminate_backend(" +
+                                  std::to_string(session.server_process()) + ")");
+                      ASSERT_TRUE(eventually([&] {
+                          return server_.ask("SELECT count(*) FROM pg_stat_activity WHERE pid = " +
+                                             std::to_string(session.server_process())) == "0";
+                      }));
+                  });
+              }),
+              condition::outcome_unknown);
+    EXPECT_EQ(error_of([&] { postgres::fenced(session.raw(), "k", 7, [] {}); }),
+              errc::store_unreachable);
+}
+
+TEST_F(Library, UpdateVersionedReadsAnewAfterAConflict) {
+    auto session = server_.connect();
+    int calls = 0;
+    const auto done = postgres::update_versioned(session.raw(), first_, [&](const fields& now) {
+        if (++calls == 1) {
+            EXPECT_EQ(server_.ask("UPDATE product SET stock = stock - 3"), "1");
+        }
+        return fields{{"stock", std::to_string(stock_of(now) - 2)}};
+    });
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->attempts, 2);
+    EXPECT_EQ(done->version, 3);
+    EXPECT_EQ(stock(), "5");
+    EXPECT_FALSE(postgres::update_versioned(
+        session.raw(), {"product", "id", "9"}, [](const fields&) { return fields{}; }));
+    // Nothing to write.
+    EXPECT_EQ(
+        postgres::update_versioned(session.raw(), first_, [](const fields&) { return fields{}; })
+            ->version,
+        3);
+}
+
+TEST_F(Library, UpdateVersionedGivesUpOnlyAfterItsAttempts) {
+    auto session = server_.connect();
+    postgres::retry_options few;
+    few.attempts = 3;
+    few.lock_after = 0;
+    int calls = 0;
+    const auto always_late = [&](const fields& now) {
+        ++calls;
+        EXPECT_EQ(server_.ask("UPDATE product SET stock = stock + 0"), "1");
+        return fields{{"stock", std::to_string(stock_of(now) - 2)}};
+    };
+    EXPECT_EQ(error_of([&] {
+                  (void)postgres::update_versioned(session.raw(), first_, always_late, few);
+              }),
+              condition::retryable);
+    EXPECT_EQ(calls, 3);
+    EXPECT_EQ(stock(), "10");
+    std::stop_source stop;
+    stop.request_stop();
+    EXPECT_EQ(error_of([&] {
+                  (void)postgres::update_versioned(
+                      session.raw(), first_, always_late, few, stop.get_token());
+              }),
+              condition::cancelled);
+}
+
+// Case 179: a slow writer among fast ones is not overtaken for ever.
+TEST_F(Library, ASlowWriterLocksTheRowAfterSomeConflicts) {
+    std::atomic<bool> enough{false};
+    std::atomic<int> counted{0};
+    std::vector<std::thread> fast;
+    for (int one = 0; one < 3; ++one) {
+        fast.emplace_back([&] {
+            auto session = server_.connect();
+            while (!enough) {
+                const auto done = error_of([&] {
+                    (void)postgres::update_versioned(session.raw(), first_, [&](const fields& now) {
+                        return fields{{"stock", std::to_string(stock_of(now) + 1)}};
+                    });
+                });
+                if (!done) {
+                    ++counted;
+                }
+            }
+        });
+    }
+    auto session = server_.connect();
+    int attempts = 0;
+    const auto done = error_of([&] {
+        attempts = postgres::update_versioned(session.raw(), first_, [&](const fields& now) {
+                       const int before = counted;
+                       // Long work: others write meanwhile, unless the row is locked.
+                       (void)eventually([&] { return counted >= before + 2; }, 300ms);
+                       return fields{{"stock", std::to_string(stock_of(now) + 1)}};
+                   })->attempts;
+    });
+    enough = true;
+    for (auto& one : fast) {
+        one.join();
+    }
+    EXPECT_EQ(done, std::error_code{});
+    EXPECT_EQ(attempts, 5);
+    EXPECT_EQ(stock(), std::to_string(10 + counted + 1));
+}
+
+TEST_F(Library, RowLockTellsBusyFromNoRow) {
+    auto first = server_.connect();
+    auto second = server_.connect();
+    const auto nothing = [](const fields&) { FAIL(); };
+    EXPECT_EQ(postgres::with_row_lock(
+                  first.raw(),
+                  first_,
+                  0ms,
+                  [&](const fields& now) {
+                      EXPECT_EQ(stock_of(now), 10);
+                      EXPECT_EQ(postgres::with_row_lock(second.raw(), first_, 0ms, nothing),
+                                locked::busy);
+                      EXPECT_EQ(postgres::with_row_lock(second.raw(), first_, 20ms, nothing),
+                                locked::busy);
+                      EXPECT_EQ(first.ask("UPDATE product SET stock = 7"), "1");
+                  }),
+              locked::done);
+    EXPECT_EQ(postgres::with_row_lock(second.raw(), {"public.product", "id", "9"}, 1s, nothing),
+              locked::no_row);
+    EXPECT_EQ(stock(), "7");
+    EXPECT_EQ(second.ask("SHOW lock_timeout"), "0");
+    EXPECT_EQ(
+        error_of([&] {
+            (void)postgres::with_row_lock(second.raw(), {"pro\"duct", "id", "1"}, 0ms, nothing);
+        }),
+        condition::invalid_argument);
+}
+
+TEST_F(Library, TakeTellsTooLittleFromNoRow) {
+    auto session = server_.connect();
+    const auto some = postgres::take(session.raw(), first_, "stock", 4);
+    EXPECT_EQ(some.how, taken::outcome::taken);
+    EXPECT_EQ(some.remaining, 6);
+    const auto more = postgres::take(session.raw(), first_, "stock", 7);
+    EXPECT_EQ(more.how, taken::outcome::too_little);
+    EXPECT_EQ(more.remaining, 6);
+    EXPECT_EQ(postgres::take(session.raw(), {"product", "id", "9"}, "stock", 1).how,
+              taken::outcome::no_row);
+    EXPECT_EQ(error_of([&] { (void)postgres::take(session.raw(), first_, "stock", -1); }),
+              condition::invalid_argument);
+}
+
+TEST_F(Library, LocksByNameAreThoseOfTheSqlFunctions) {
+    auto first = server_.connect();
+    auto second = server_.connect();
+    EXPECT_EQ(error_of([&] { (void)postgres::try_xact_lock(first.raw(), "a"); }),
+              condition::invalid_argument);
+    EXPECT_TRUE(postgres::with_xact_lock(first.raw(), "a", 0ms, [&] {
+        EXPECT_EQ(second.ask("SELECT dibs.try_xact_lock('a')"), "f");
+        EXPECT_FALSE(postgres::with_xact_lock(second.raw(), "a", 0ms, [] { FAIL(); }));
+        EXPECT_FALSE(postgres::with_xact_lock(second.raw(), "a", 20ms, [] { FAIL(); }));
+        EXPECT_FALSE(server_.has_waiting_session());
+        EXPECT_TRUE(postgres::with_xact_lock(second.raw(), "b", 0ms, [] {}));
+        (void)first.ask("UPDATE product SET stock = 3");
+    }));
+    EXPECT_EQ(stock(), "3");
+    EXPECT_EQ(second.ask("SELECT dibs.try_xact_lock('a')"), "t");
+}
+
+TEST_F(Library, AWaiterForANameDoesNotHoldUpAConcurrentIndex) {
+    auto holder = server_.connect();
+    holder.ask("BEGIN; SELECT dibs.try_xact_lock('a')");
+    std::atomic<bool> got{false};
+    std::thread waiter([&] {
+        auto session = server_.connect();
+        got = postgres::with_xact_lock(session.raw(), "a", 30s, [] {});
+    });
+    EXPECT_EQ(server_.ask("CREATE INDEX CONCURRENTLY product_stock ON product(stock)"), "");
+    EXPECT_FALSE(got);
+    holder.ask("COMMIT");
+    waiter.join();
+    EXPECT_TRUE(got);
+}
+
+TEST_F(Library, IdempotentDoesTheWorkOnce) {
+    auto session = server_.connect();
+    auto other = server_.connect();
+    int calls = 0;
+    const auto work = [&] {
+        ++calls;
+        EXPECT_EQ(postgres::idempotent(other.raw(), "r1", "pay 5", [] { return ""; }).how,
+                  request_result::outcome::in_flight);
+        (void)postgres::execute(session.raw(), "UPDATE product SET stock = stock - 1");
+        return std::string{"done"};
+    };
+    const auto first = postgres::idempotent(session.raw(), "r1", "pay 5", work);
+    EXPECT_EQ(first.how, request_result::outcome::done);
+    const auto again = postgres::idempotent(session.raw(), "r1", "pay 5", work);
+    EXPECT_EQ(again.how, request_result::outcome::replayed);
+    EXPECT_EQ(again.answer, "done");
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(stock(), "9");
+    EXPECT_EQ(error_of([&] { (void)postgres::idempotent(session.raw(), "r1", "pay 6", work); }),
+              condition::invalid_argument);
+    EXPECT_THROW((void)postgres::idempotent(session.raw(),
+                                            "r2",
+                                            "pay 5",
+                                            [&]() -> std::string {
+                                                (void)session.ask("UPDATE product SET stock = 0");
+                                                throw std::runtime_error{"the work"};
+                                            }),
+                 std::runtime_error);
+    EXPECT_EQ(stock(), "9");
+    EXPECT_EQ(postgres::idempotent(session.raw(), "r2", "pay 5", [] { return "x"; }).how,
+              request_result::outcome::done);
+}
+
+TEST_F(Library, WithoutTheDataLayerItSaysHowToGetIt) {
+    ASSERT_EQ(server_.ask("CREATE DATABASE bare"), "");
+    auto session = server_.connect("bare");
+    try {
+        postgres::fenced(session.raw(), "k", 7, [] {});
+        FAIL();
+    } catch (const error& trouble) {
+        EXPECT_EQ(trouble.code(), condition::unsupported);
+        EXPECT_NE(std::string{trouble.what()}.find("dibs guard install"), std::string::npos);
+    }
+}
+
+TEST_F(Library, WorksBehindAPoolerThatSwapsSessions) {
+    if (!has_pgbouncer()) {
+        GTEST_SKIP() << "PgBouncer is not installed";
+    }
+    pgbouncer pool(server_);
+    std::vector<std::thread> writers;
+    for (int writer = 0; writer < 4; ++writer) {
+        writers.emplace_back([&, writer] {
+            postgres_session session{pool.url()};
+            for (int turn = 0; turn < 20; ++turn) {
+                postgres::fenced(session.raw(), "w" + std::to_string(writer), 5, [&] {
+                    (void)postgres::execute(session.raw(),
+                                            "UPDATE product SET stock = stock + 1 WHERE id = 1");
+                });
+                EXPECT_EQ(session.ask("SELECT current_setting('dibs.fences', true)"), "");
+            }
+        });
+    }
+    for (auto& one : writers) {
+        one.join();
+    }
+    EXPECT_EQ(stock(), "90");
+}
+
+}  // namespace
+}  // namespace dibs::testing

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: several writers of a row lose no update, and stock never goes below zero. Method: the SQL
+// functions and sessions that interleave, on a real server.
+#include "guarded_server.hpp"
+
+#include <string>
+#include <vector>
+
+namespace dibs::testing {
+namespace {
+
+class Rows : public ::testing::Test {
+  protected:
+    Rows() {
+        EXPECT_EQ(server_.ask("CREATE TABLE product(id int PRIMARY KEY, stock int);"
+                              "INSERT INTO product VALUES(1, 10), (2, 20);"
+                              "SELECT dibs.versioned('product')"),
+                  "");
+    }
+    std::string row(int id) {
+        return server_.ask("SELECT stock, version FROM product WHERE id = " + std::to_string(id));
+    }
+
+    guarded_server server_;
+};
+
+TEST_F(Rows, AVersionThatWasReadIsWrittenOnce) {
+    const std::string write = R"(SELECT dibs.update_versioned('product', '{"id": 1}', 1, )";
+    EXPECT_EQ(server_.ask(write + R"('{"stock": 7}'))"), "2");
+    auto late = server_.connect();
+    EXPECT_TRUE(is_error(late.ask(write + R"('{"stock": 8}'))"), "ZD003"));
+    EXPECT_EQ(late.detail(), R"({"table": "public.product", "current": 2, "version": 1})");
+    // Again and again, until the row is read anew (case 177).
+    EXPECT_TRUE(is_error(late.ask(write + R"('{"stock": 8}'))"), "ZD003"));
+    EXPECT_EQ(row(1), "7|2");
+    EXPECT_TRUE(is_error(
+        late.ask(R"(SELECT dibs.update_versioned('product', '{"id": 3}', 1, '{"stock": 8}'))"),
+        "ZD004"));
+    EXPECT_TRUE(is_error(
+        late.ask(R"(SELECT dibs.update_versioned('product', '{"id; DROP": 3}', 1, '{"x": 8}'))"),
+        "42703"));
+}
+
+// Case 175.
+TEST_F(Rows, WritersThatKnowOfNoVersionAreCountedToo) {
+    EXPECT_EQ(server_.ask("UPDATE product SET stock = stock - 1"), "2");
+    EXPECT_EQ(row(1), "9|2");
+    EXPECT_EQ(row(2), "19|2");
+    EXPECT_TRUE(is_error(
+        server_.ask(R"(SELECT dibs.update_versioned('product', '{"id": 2}', 1, '{"stock": 8}'))"),
+        "ZD003"));
+    // Whoever writes a whole row back that was read before.
+    EXPECT_TRUE(
+        is_error(server_.ask("UPDATE product SET stock = 1, version = 1 WHERE id = 1"), "ZD003"));
+    EXPECT_EQ(server_.ask("UPDATE product SET stock = 1, version = 2 WHERE id = 1"), "1");
+    EXPECT_EQ(server_.ask("UPDATE product SET stock = 2, version = version + 1 WHERE id = 1"), "1");
+    EXPECT_EQ(row(1), "2|4");
+}
+
+TEST_F(Rows, TakesOnlyWhatIsThere) {
+    const auto take = [&](int id, int amount) {
+        return server_.ask(R"(SELECT * FROM dibs.take('product', '{"id": )" + std::to_string(id) +
+                           "}', 'stock', " + std::to_string(amount) + ")");
+    };
+    EXPECT_EQ(take(1, 3), "taken|7");
+    EXPECT_EQ(take(1, 8), "too_little|7");
+    EXPECT_EQ(take(1, 7), "taken|0");
+    EXPECT_EQ(take(9, 1), "no_row|");
+    EXPECT_TRUE(is_error(take(1, 0), "22023"));
+    EXPECT_TRUE(is_error(take(1, -5), "22023"));
+    EXPECT_EQ(row(1), "0|3");
+}
+
+// Case 173: 200 purchases of 1 to 3.
+TEST_F(Rows, ManyBuyersGetWhatIsThereAndNotMore) {
+    ASSERT_EQ(server_.ask("CREATE TABLE bought(n int)"), "");
+    std::vector<postgres_session> buyers;
+    for (int buyer = 0; buyer < 8; ++buyer) {
+        buyers.push_back(server_.connect());
+        buyers.back().send(
+            "DO $$ DECLARE n int; BEGIN FOR i IN 1..25 LOOP n := 1 + i % 3; "
+            "IF (dibs.take('product', '{\"id\": 1}', 'stock', n)).outcome = 'taken' THEN "
+            "INSERT INTO bought VALUES(n); END IF; COMMIT; END LOOP; END $$");
+    }
+    for (auto& buyer : buyers) {
+        EXPECT_EQ(buyer.finish(), "");
+    }
+    EXPECT_EQ(server_.ask("SELECT sum(n) FROM bought"), "10");
+    EXPECT_TRUE(row(1).starts_with("0|"));
+}
+
+TEST_F(Rows, ARowLockWaitsForItsTimeAndNotLonger) {
+    auto first = server_.connect();
+    auto second = server_.connect();
+    first.ask("BEGIN");
+    EXPECT_EQ(first.ask(R"(SELECT dibs.lock_row('product', '{"id": 1}'))"),
+              R"({"id": 1, "stock": 10, "version": 1})");
+    const std::string at_once = R"(SELECT dibs.lock_row('product', '{"id": 1}', '0'))";
+    EXPECT_TRUE(is_error(second.ask(at_once), "55P03"));
+    EXPECT_TRUE(
+        is_error(second.ask(R"(SELECT dibs.lock_row('product', '{"id": 1}', '20 ms'))"), "55P03"));
+    EXPECT_EQ(second.ask("SHOW lock_timeout"), "0");
+    EXPECT_EQ(second.ask(R"(SELECT dibs.lock_row('product', '{"id": 7}', '20 ms'))"), "");
+    second.send(R"(SELECT dibs.lock_row('product', '{"id": 1}', '1 minute'))");
+    ASSERT_TRUE(eventually([&] { return server_.has_waiting_session(); }));
+    first.ask("UPDATE product SET stock = 4 WHERE id = 1");
+    first.ask("COMMIT");
+    EXPECT_EQ(second.finish(), R"({"id": 1, "stock": 4, "version": 2})");
+}
+
+// Case 183.
+TEST_F(Rows, RowsAreLockedInOneOrder) {
+    ASSERT_EQ(server_.ask("INSERT INTO product SELECT i, 1 FROM generate_series(3, 40) i"), "38");
+    std::vector<postgres_session> workers;
+    for (int worker = 0; worker < 3; ++worker) {
+        workers.push_back(server_.connect());
+        workers.back().send(
+            "DO $$ BEGIN FOR i IN 1..200 LOOP PERFORM dibs.lock_rows('product', 'id', "
+            "(SELECT array_agg(n) FROM (SELECT (1 + random() * 39)::int::text AS n "
+            "FROM generate_series(1, 20)) s)); COMMIT; END LOOP; END $$");
+    }
+    for (auto& worker : workers) {
+        EXPECT_EQ(worker.finish(), "");
+    }
+    auto one = server_.connect();
+    one.ask("BEGIN; SELECT dibs.lock_rows('product', 'id', '{2}')");
+    EXPECT_EQ(
+        server_.ask("SELECT count(*) FROM dibs.lock_rows('product', 'id', '{1,2,3,3}', true)"),
+        "2");
+}
+
+TEST_F(Rows, ALockByNameIsOfOneTransaction) {
+    auto first = server_.connect();
+    auto second = server_.connect();
+    first.ask("BEGIN");
+    EXPECT_EQ(first.ask("SELECT dibs.try_xact_lock('invoice:1')"), "t");
+    EXPECT_EQ(second.ask("SELECT dibs.try_xact_lock('invoice:1')"), "f");
+    EXPECT_EQ(second.ask("SELECT dibs.try_xact_lock('invoice:2')"), "t");
+    EXPECT_EQ(second.ask("SELECT dibs.xact_lock('invoice:1', '20 ms')"), "f");
+    EXPECT_EQ(second.ask("SELECT dibs.xact_lock('invoice:1', '0')"), "f");
+    second.ask("BEGIN");
+    second.send("SELECT dibs.xact_lock('invoice:1', '1 minute')");
+    ASSERT_TRUE(eventually([&] { return server_.has_waiting_session(); }));
+    first.ask("ROLLBACK");
+    EXPECT_EQ(second.finish(), "t");
+    EXPECT_EQ(first.ask("SELECT dibs.try_xact_lock('invoice:1')"), "f");
+    EXPECT_EQ(second.ask("SHOW lock_timeout"), "0");
+    second.ask("ROLLBACK TO nothing");
+    second.ask("ROLLBACK");
+    EXPECT_EQ(first.ask("SELECT dibs.try_xact_lock('invoice:1')"), "t");
+    // Two names that hashtext() takes for one.
+    first.ask("BEGIN; SELECT dibs.try_xact_lock('invoice:76052')");
+    EXPECT_EQ(second.ask("SELECT hashtext('invoice:76052') = hashtext('invoice:127095')"), "t");
+    EXPECT_EQ(second.ask("SELECT dibs.try_xact_lock('invoice:127095')"), "t");
+}
+
+TEST_F(Rows, TheNumberOfANameIsTheDocumentedOne) {
+    // printf 'dibs\0invoice:1' | sha256sum | head -c 16
+    EXPECT_EQ(server_.ask("SELECT to_hex(dibs.lock_number('invoice:1'))"), "805e300bd7e96a65");
+}
+
+}  // namespace
+}  // namespace dibs::testing
