@@ -5,6 +5,7 @@
 #include "cli/speech.hpp"
 #include "guard/install.hpp"
 #include "guard/script.hpp"
+#include "store/postgres/address.hpp"
 
 #include <array>
 #include <string>
@@ -15,7 +16,11 @@ namespace dibs::cli {
 namespace {
 
 constexpr std::array options{
-    option{"schema", 0, "NAME", "the schema for its functions and tables (default: dibs)"},
+    option{"schema",
+           0,
+           "NAME",
+           "the schema for its functions and tables (default: that of\nthe store's URL, which is "
+           "dibs)"},
     option{"store", 0, "URL", "the database, postgres://… (default: $DIBS_STORE, dibs.toml)"},
     quiet_option,
     help_option,
@@ -51,8 +56,26 @@ const command_syntax syntax{
         "  dibs guard sql | psql shop",
 };
 
-bool is_postgres(const std::string& url) {
-    return url.starts_with("postgres://") || url.starts_with("postgresql://");
+/// Errors: usage_error.
+store::postgres::address database_in(const std::string& url) {
+    if (!url.starts_with("postgres://") && !url.starts_with("postgresql://")) {
+        throw usage_error("dibs guard install is for postgres://…, and the store is " +
+                          redact_url(url));
+    }
+    std::string why;
+    const auto where = store::postgres::parse_address(url, why);
+    if (!where) {
+        throw configuration_error(redact_url(url) + ": " + why);
+    }
+    return *where;
+}
+
+std::string checked_schema(const std::string& name) {
+    if (!guard::is_schema_name(name)) {
+        throw usage_error("--schema is made of small letters, digits and underscores, not " +
+                          as_given(name));
+    }
+    return name;
 }
 
 }  // namespace
@@ -70,35 +93,29 @@ int guard_command(const global_options& global, words given) {
     if (action != "install" && action != "sql") {
         throw usage_error("dibs guard install, or dibs guard sql? see dibs guard --help");
     }
-    const auto schema = found.value("schema") != nullptr ? *found.value("schema") : "dibs";
-    if (!guard::is_schema_name(schema)) {
-        throw usage_error("--schema is made of small letters, digits and underscores, not " +
-                          as_given(schema));
-    }
+    const auto* schema_given = found.value("schema");
     if (action == "sql") {
         if (found.has("store")) {
             throw usage_error("--store does not go with dibs guard sql, which asks no database");
         }
-        deliver(guard::script(schema));
+        deliver(guard::script(checked_schema(schema_given != nullptr ? *schema_given : "dibs")));
         return exit_status::ok;
     }
     const auto* flag = found.has("store") ? found.value("store") : global.store;
     const auto store =
         settle_store(flag, find_settings(real_surroundings()), true, store_use::existing);
-    const auto shown = redact_url(store.url);
-    if (!is_postgres(store.url)) {
-        throw usage_error("dibs guard install is for postgres://…, and the store is " + shown);
-    }
+    const auto where = database_in(store.url);
+    const auto schema = checked_schema(schema_given != nullptr ? *schema_given : where.schema);
     try {
-        guard::install(store.url, schema);
+        guard::install(where.uri, schema);
     } catch (const error& trouble) {
         const bool rights_or_release = trouble.code() == condition::invalid_argument ||
                                        trouble.code() == condition::unsupported;
         throw failure(rights_or_release ? exit_status::configuration : exit_status::unavailable,
-                      shown + ": " + trouble.what());
+                      where.shown + ": " + trouble.what());
     }
     if (!found.has("quiet")) {
-        say_at_terminal("schema " + schema + " of " + shown + " is up to date");
+        say_at_terminal("schema " + schema + " of " + where.shown + " is up to date");
     }
     return exit_status::ok;
 }

@@ -25,8 +25,9 @@ TEST(GuardCommand, InstallsWhatItPrints) {
     EXPECT_EQ(installed.status, 0) << installed.err;
     EXPECT_EQ(installed.err, "");
     EXPECT_EQ(server.ask("SELECT dibs.claim('k', 5)"), "5");
-    EXPECT_EQ(run_dibs(here, {"--store", server.url(), "guard", "install", "--schema", "other"}).status,
-              0);
+    EXPECT_EQ(
+        run_dibs(here, {"--store", server.url(), "guard", "install", "--schema", "other"}).status,
+        0);
     EXPECT_EQ(server.ask("SELECT other.claim('k', 5)"), "5");
 
     const auto printed = run_dibs(here, {"guard", "sql", "--schema", "third"});
@@ -62,9 +63,12 @@ TEST(GuardCommand, TellsWhatIsWrong) {
     EXPECT_EQ(newer.status, 78);
     EXPECT_TRUE(has(newer.err, "999")) << newer.err;
 
-    const auto gone = run_dibs(
-        here, {"guard", "install", "--store", "postgres://u:hush@127.0.0.1:" +
-                                                  std::to_string(free_port()) + "/x"});
+    const auto gone =
+        run_dibs(here,
+                 {"guard",
+                  "install",
+                  "--store",
+                  "postgres://u:hush@127.0.0.1:" + std::to_string(free_port()) + "/x"});
     EXPECT_EQ(gone.status, 69);
     EXPECT_FALSE(has(gone.err, "hush")) << gone.err;
 }
@@ -97,6 +101,19 @@ TEST(PostgresDemo, FencingShowsThatTheProtectedTableRefusesTheLateWrite) {
     EXPECT_TRUE(has(found.out, "plain row:   written last by A")) << found.out;
     EXPECT_TRUE(has(found.out, "guarded row: written last by B")) << found.out;
     EXPECT_EQ(demo_schemas(server), "0");
+}
+
+TEST(PostgresDemo, FencingByTheStoreOfTheSameDatabase) {
+    const folder here;
+    const postgres_server server;
+    const auto found = run_dibs(here, {"demo", "fencing", "--fast", "--store", server.url()});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    EXPECT_TRUE(has(found.out, "plain row accepted, guarded row REFUSED")) << found.out;
+    EXPECT_EQ(demo_schemas(server), "0");
+    // Store and guard share a schema.
+    EXPECT_EQ(run_dibs(here, {"guard", "install", "--store", server.url()}).status, 0);
+    EXPECT_EQ(run_dibs(here, {"ls", "--store", server.url()}).status, 0);
+    EXPECT_EQ(server.ask("SELECT dibs.claim('k', 5)"), "5");
 }
 
 TEST(PostgresDemo, WhatAKilledOneLeftGoesWithTheNext) {

@@ -59,9 +59,8 @@ void sell_plainly(const sale& here, const guard::session& session, bool first, i
     }
     std::this_thread::sleep_for(here.think);
     const int left = stock_in(row) - amount;
-    (void)postgres::execute(session.raw(),
-                            "UPDATE " + table + " SET stock = $1 WHERE id = 1",
-                            {std::to_string(left)});
+    (void)postgres::execute(
+        session.raw(), "UPDATE " + table + " SET stock = $1 WHERE id = 1", {std::to_string(left)});
     (void)postgres::execute(session.raw(), "COMMIT");
     tell(who, sold(amount, left));
 }
@@ -161,12 +160,13 @@ int demo_concurrent_updates(const demo_scene& scene) {
     deliver("Stock is 10. admin-A sells 3, admin-B sells 2, at the same time.\n");
     const bool lost =
         play_round(data, think, "Read, think, write, in a transaction each:", sell_plainly, "8");
-    const bool by_version =
-        play_round(data, think, "With a version column:", sell_by_version, "5");
-    const bool by_lock =
-        play_round(data, think, "With the row locked:", sell_with_row_lock, "5");
-    const bool by_condition = play_round(
-        data, think, "With a conditional update, which reads nothing first:", sell_conditionally, "5");
+    const bool by_version = play_round(data, think, "With a version column:", sell_by_version, "5");
+    const bool by_lock = play_round(data, think, "With the row locked:", sell_with_row_lock, "5");
+    const bool by_condition = play_round(data,
+                                         think,
+                                         "With a conditional update, which reads nothing first:",
+                                         sell_conditionally,
+                                         "5");
     return verdict(lost && by_version && by_lock && by_condition);
 }
 

@@ -8,6 +8,9 @@
 #include "cli/option_table.hpp"
 #include "cli/redact.hpp"
 #include "cli/speech.hpp"
+#ifdef DIBS_WITH_POSTGRES
+#include "store/postgres/address.hpp"
+#endif
 
 #include <algorithm>
 #include <array>
@@ -101,6 +104,19 @@ bool is_postgres(const std::string& url) {
     return url.starts_with("postgres://") || url.starts_with("postgresql://");
 }
 
+/// For libpq. Errors: usage_error.
+std::string database_in(const std::string& url) {
+#ifdef DIBS_WITH_POSTGRES
+    std::string why;
+    if (const auto where = store::postgres::parse_address(url, why)) {
+        return where->uri;
+    }
+    throw usage_error(redact_url(url) + ": " + why);
+#else
+    throw usage_error(redact_url(url) + ": this dibs was built without PostgreSQL");
+#endif
+}
+
 std::string all_names() {
     std::string all;
     for (const auto name : demo_names) {
@@ -150,11 +166,14 @@ int demo_command(const global_options& global, words given) {
     if (found.has("fast") && !which->can_be_fast) {
         throw usage_error("--fast does not go with " + name);
     }
+    const auto database = data != nullptr && which->where != demo::data::of_its_own
+                              ? database_in(*data)
+                              : std::string{};
     return on_stage([&](const std::string& folder) {
         demo_scene scene;
         scene.folder = folder;
         scene.store = store != nullptr ? *store : "";
-        scene.data = data != nullptr ? *data : "";
+        scene.data = database;
         scene.fast = found.has("fast");
         return which->play(scene);
     });

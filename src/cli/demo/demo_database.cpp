@@ -27,8 +27,8 @@ demo_database::demo_database(const std::string& url)
     : url_(url),
       own_(url),
       schema_("dibs_demo_" + std::to_string(::getpid()) + "_" +
-              std::to_string(
-                  std::chrono::system_clock::now().time_since_epoch().count() % 1'000'000'000)) {
+              std::to_string(std::chrono::system_clock::now().time_since_epoch().count() %
+                             1'000'000'000)) {
     run("SET client_min_messages = warning");
     const auto old = postgres::execute(own_.raw(),
                                        "SELECT nspname FROM pg_catalog.pg_namespace WHERE nspname "

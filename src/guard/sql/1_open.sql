@@ -14,8 +14,8 @@
 
 BEGIN;
 
--- One installation at a time.
-SELECT pg_catalog.pg_advisory_xact_lock(7235421840134170001);
+-- One installation at a time, of the store's tables too, which may be in the same schema.
+SELECT pg_catalog.pg_advisory_xact_lock(7235419150021427571);
 SELECT pg_catalog.set_config('client_min_messages', 'warning', true);
 
 DO $do$
