@@ -21,11 +21,10 @@ namespace dibs {
 /// Errors: `store_busy`: another writer did not get done within `wait`; `store_damaged`: FILE.fence
 /// cannot be understood; those of the operating system, after which the fence may be claimed
 /// already.
-[[nodiscard]] bool write_fenced(
-    const std::filesystem::path& file,
-    std::string_view content,
-    std::uint64_t fence,
-    std::chrono::milliseconds wait = std::chrono::milliseconds{10'000});
+[[nodiscard]] bool write_fenced(const std::filesystem::path& file,
+                                std::string_view content,
+                                std::uint64_t fence,
+                                std::chrono::milliseconds wait = std::chrono::milliseconds{10'000});
 [[nodiscard]] bool write_fenced(const std::filesystem::path& file,
                                 std::string_view content,
                                 std::uint64_t fence,
@@ -34,10 +33,9 @@ namespace dibs {
 
 /// Keeps older fences out from now on; to be called before the file is read. False: a newer one was
 /// here. Errors: as above.
-[[nodiscard]] bool claim_fenced(
-    const std::filesystem::path& file,
-    std::uint64_t fence,
-    std::chrono::milliseconds wait = std::chrono::milliseconds{10'000});
+[[nodiscard]] bool claim_fenced(const std::filesystem::path& file,
+                                std::uint64_t fence,
+                                std::chrono::milliseconds wait = std::chrono::milliseconds{10'000});
 [[nodiscard]] bool claim_fenced(const std::filesystem::path& file,
                                 std::uint64_t fence,
                                 std::chrono::milliseconds wait,

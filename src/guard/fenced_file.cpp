@@ -97,10 +97,8 @@ class fence_file {
     /// ones or the new ones after a loss of power.
     void remember(std::uint64_t fence) {
         std::array<char, width + 1> text{};
-        std::snprintf(text.data(),
-                      text.size(),
-                      "%020llu\n",
-                      static_cast<unsigned long long>(fence));
+        std::snprintf(
+            text.data(), text.size(), "%020llu\n", static_cast<unsigned long long>(fence));
         if (::pwrite(opened_.get(), text.data(), width, 0) != width) {
             fail(path_);
         }
@@ -146,7 +144,8 @@ class fence_file {
 /// The content under a name of its own, until it takes the place of the file.
 class draft {
   public:
-    draft(const std::filesystem::path& file, std::string_view content) : name_(file.string() + ".XXXXXX") {
+    draft(const std::filesystem::path& file, std::string_view content)
+        : name_(file.string() + ".XXXXXX") {
         const descriptor opened{::mkostemp(name_.data(), O_CLOEXEC)};
         if (opened.get() < 0) {
             name_.clear();

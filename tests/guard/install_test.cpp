@@ -107,6 +107,21 @@ TEST(Install, EveryFunctionPinsItsSearchPath) {
               "begin_request claim finish_request purge_requests");
 }
 
+TEST(Install, AnOldWayOfReadingTextsChangesNothing) {
+    const postgres_server server;
+    auto old = server.connect();
+    ASSERT_EQ(old.ask("SET standard_conforming_strings = off; SET escape_string_warning = off"),
+              "");
+    ASSERT_EQ(old.ask(guard::script("dibs")), "");
+    ASSERT_EQ(old.ask("CREATE TABLE t(id int); SELECT dibs.protect('t', 't:{id}');"
+                      "INSERT INTO t SELECT 1 FROM dibs.fence('t:1', 7)"),
+              "1");
+    EXPECT_TRUE(is_error(old.ask("UPDATE t SET id = 1 FROM dibs.fence('t:1', 6)"), "ZD001"));
+    EXPECT_EQ(old.ask("SELECT refused, key FROM dibs.guard_report() WHERE relation = 'public.t'"),
+              "1|t:{id}");
+    EXPECT_EQ(old.ask("SELECT to_hex(dibs.lock_number('invoice:1'))"), "805e300bd7e96a65");
+}
+
 TEST(Install, SurvivesDumpAndRestore) {
     const guarded_server server;
     ASSERT_EQ(server.ask("CREATE TABLE t(id int); INSERT INTO t VALUES(1);"

@@ -19,9 +19,9 @@ int main(int argc, char** argv) {
         std::cerr << "usage: with_postgres [--default-settings] PROGRAM [ARGUMENT...]\n";
         return 64;
     }
-    const dibs::testing::guarded_server server(durable ? dibs::testing::postgres_server::words{
-                                                             "fsync=on", "shared_buffers=128MB"}
-                                                       : dibs::testing::postgres_server::words{});
+    const dibs::testing::guarded_server server(
+        durable ? dibs::testing::postgres_server::words{"fsync=on", "shared_buffers=128MB"}
+                : dibs::testing::postgres_server::words{});
     words.push_back(server.socket_url());
     std::vector<char*> raw;
     for (auto& word : words) {

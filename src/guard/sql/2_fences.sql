@@ -144,7 +144,7 @@ DECLARE
     made text := '';
     part text[];
 BEGIN
-    FOR part IN SELECT regexp_matches(pattern, '([^{]*)(?:\{([^}]*)\})?', 'g') LOOP
+    FOR part IN SELECT regexp_matches(pattern, '([^{]*)(?:[{]([^}]*)[}])?', 'g') LOOP
         made := made || part[1] || coalesce(of_row ->> part[2], '');
     END LOOP;
     RETURN made;
@@ -240,7 +240,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = 'unfenced is ''refuse'' or ''allow''';
     END IF;
-    FOR word IN SELECT m[1] FROM regexp_matches(coalesce(key, ''), '\{([^}]*)\}', 'g') m LOOP
+    FOR word IN SELECT m[1] FROM regexp_matches(coalesce(key, ''), '[{]([^}]*)[}]', 'g') m LOOP
         IF NOT EXISTS (SELECT FROM pg_attribute a
                        WHERE a.attrelid = relation AND a.attname = word AND a.attnum > 0 AND NOT a.attisdropped) THEN
             RAISE EXCEPTION USING ERRCODE = 'undefined_column',
@@ -257,7 +257,7 @@ BEGIN
             MESSAGE = format('%s has a column "fence" already, and it is no bigint', relation);
     END IF;
 
-    SELECT split_part(encode(t.tgargs, 'escape'), '\000', 1) INTO counter FROM pg_trigger t
+    SELECT split_part(encode(t.tgargs, 'escape'), chr(92) || '000', 1) INTO counter FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
     IF counter IS NULL OR to_regclass(counter) IS NULL THEN
         counter := format('%I.%I', {schema_text}, 'refused_' || substr(gen_random_uuid()::text, 1, 13));
@@ -289,7 +289,7 @@ DECLARE
     counter text;
     one regclass;
 BEGIN
-    SELECT split_part(encode(t.tgargs, 'escape'), '\000', 1) INTO counter FROM pg_trigger t
+    SELECT split_part(encode(t.tgargs, 'escape'), chr(92) || '000', 1) INTO counter FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
     EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_fence ON %s', relation);
     FOR one IN SELECT relation UNION SELECT p.relid FROM pg_partition_tree(relation) p LOOP
@@ -317,7 +317,7 @@ BEGIN
                WHERE t.tgname = 'zzz_dibs_fence' AND t.tgparentid = 0
                  AND p.pronamespace = {schema_text}::regnamespace
                ORDER BY t.tgrelid::regclass::text LOOP
-        words := string_to_array(encode(one.tgargs, 'escape'), '\000');
+        words := string_to_array(encode(one.tgargs, 'escape'), chr(92) || '000');
         relation := one.tgrelid::regclass::text;
         unfenced := words[2];
         key := nullif(convert_from(decode(words[3], 'escape'), getdatabaseencoding()), '');

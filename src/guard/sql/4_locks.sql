@@ -5,7 +5,7 @@
 -- zero byte and the name in UTF-8. It does not change between releases, of dibs or of PostgreSQL.
 CREATE OR REPLACE FUNCTION {schema}.lock_number(name text) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
-    SELECT ('x' || encode(substr(sha256('\x6469627300'::bytea || convert_to(name, 'UTF8')), 1, 8), 'hex'))
+    SELECT ('x' || encode(substr(sha256(decode('6469627300', 'hex') || convert_to(name, 'UTF8')), 1, 8), 'hex'))
            ::bit(64)::bigint
 $f$;
 
