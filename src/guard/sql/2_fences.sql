@@ -100,7 +100,7 @@ DECLARE
     given text := pg_catalog.current_setting('dibs.fence', true);
     mine bigint;
 BEGIN
-    -- The same holder once more, and nothing to change: 1 us of the 6 that this takes.
+    -- The same holder once more, and nothing to change: 1 us of the 5 that this takes.
     IF OLD.fence::pg_catalog.text OPERATOR(pg_catalog.=) given AND NEW.fence OPERATOR(pg_catalog.=) OLD.fence THEN
         RETURN NEW;
     END IF;
