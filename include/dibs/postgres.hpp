@@ -51,23 +51,31 @@ struct row_name {
 
 // ------------------------------------------------------------------------------------------ fences
 
+struct fence_options {
+    /// For another's transaction with the same key, which may stand still. 0: not at all.
+    std::chrono::milliseconds wait{10'000};
+    std::string_view schema = "dibs";  ///< where `dibs guard install` put the functions
+};
+
 /// Claims the key with the fence, calls `work`, and commits: all that it writes counts as written
 /// under the fence, in protected tables and in others. Once it is committed, no older fence is let
 /// in. Whatever `work` throws rolls back, and comes out of here.
 /// Requires: `dibs guard install`.
 /// Errors: dibs::error; `fenced_off`: a newer fence was here, and nothing was written: stop;
-/// `outcome_unknown`: the connection was lost at the commit.
+/// `store_busy`: the wait was over, and nothing was written; `outcome_unknown`: the connection was
+/// lost at the commit.
 void fenced(PGconn* connection,
             std::string_view key,
             std::uint64_t fence,
             const std::function<void()>& work,
-            std::string_view schema = "dibs");
+            const fence_options& options = {});
 
-/// The same with the key and the newest fence of a lease.
+/// The same with the key and the fence of a lease. Errors: also a loss of the lease, before anything
+/// is sent.
 void fenced(PGconn* connection,
             const lease& held,
             const std::function<void()>& work,
-            std::string_view schema = "dibs");
+            const fence_options& options = {});
 
 // -------------------------------------------------------------------------------------------- rows
 
@@ -150,6 +158,7 @@ struct taken {
 struct request_options {
     std::chrono::seconds keep{std::chrono::hours{7 * 24}};  ///< how long the answer is replayed
     std::chrono::milliseconds wait{0};  ///< for another who is at the same request
+    std::string_view schema = "dibs";   ///< where `dibs guard install` put the functions
 };
 
 struct request_result {
@@ -170,7 +179,6 @@ struct request_result {
                                         std::string_view key,
                                         std::string_view payload,
                                         const std::function<std::string()>& work,
-                                        const request_options& options = {},
-                                        std::string_view schema = "dibs");
+                                        const request_options& options = {});
 
 }  // namespace dibs::postgres

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guard/script.hpp"
 #include "guard/talk.hpp"
+
+#include <algorithm>
 
 namespace dibs::postgres {
 
@@ -8,15 +9,15 @@ void fenced(PGconn* connection,
             std::string_view key,
             std::uint64_t fence,
             const std::function<void()>& work,
-            std::string_view schema) {
-    if (!guard::is_schema_name(schema)) {
-        throw error(make_error_code(errc::invalid_argument),
-                    "no schema: \"" + std::string{schema} + "\"");
-    }
+            const fence_options& options) {
+    guard::check_schema(options.schema);
     guard::in_transaction(connection, [&] {
-        (void)execute(connection,
-                      "SELECT " + std::string{schema} + ".claim($1, $2::bigint)",
-                      {std::string{key}, std::to_string(fence)});
+        // The server takes 0 for "no limit".
+        const auto wait = std::max(options.wait, std::chrono::milliseconds{1});
+        (void)execute(
+            connection,
+            "SELECT " + std::string{options.schema} + ".claim($1, $2::bigint, $3::interval)",
+            {std::string{key}, std::to_string(fence), std::to_string(wait.count()) + " ms"});
         work();
         return true;
     });
@@ -25,8 +26,8 @@ void fenced(PGconn* connection,
 void fenced(PGconn* connection,
             const lease& held,
             const std::function<void()>& work,
-            std::string_view schema) {
-    fenced(connection, held.key(), held.fence(), work, schema);
+            const fence_options& options) {
+    fenced(connection, held.key(), held.fence(), work, options);
 }
 
 }  // namespace dibs::postgres

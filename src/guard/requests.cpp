@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guard/script.hpp"
 #include "guard/talk.hpp"
 
 namespace dibs::postgres {
@@ -8,13 +7,9 @@ request_result idempotent(PGconn* connection,
                           std::string_view key,
                           std::string_view payload,
                           const std::function<std::string()>& work,
-                          const request_options& options,
-                          std::string_view schema) {
-    if (!guard::is_schema_name(schema)) {
-        throw error(make_error_code(errc::invalid_argument),
-                    "no schema: \"" + std::string{schema} + "\"");
-    }
-    const std::string where{schema};
+                          const request_options& options) {
+    guard::check_schema(options.schema);
+    const std::string where{options.schema};
     request_result found;
     guard::in_transaction(connection, [&] {
         const auto told =

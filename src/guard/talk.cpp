@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/talk.hpp"
 
+#include "guard/script.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -129,6 +131,13 @@ std::string last_message(const PGconn* connection) {
 
 const std::string& last_state() {
     return state_of_last_error;
+}
+
+void check_schema(std::string_view name) {
+    if (!is_schema_name(name)) {
+        throw error(make_error_code(errc::invalid_argument),
+                    "no schema: \"" + std::string{name} + "\"");
+    }
 }
 
 std::string quoted_column(PGconn* connection, const std::string& name) {

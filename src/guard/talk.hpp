@@ -12,6 +12,9 @@
 
 namespace dibs::guard {
 
+/// Errors: invalid_argument, for what is no name of a schema.
+void check_schema(std::string_view name);
+
 /// A name for SQL, `schema.table` included. Errors: invalid_argument.
 [[nodiscard]] std::string quoted_name(PGconn* connection, const std::string& name);
 

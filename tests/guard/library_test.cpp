@@ -71,6 +71,45 @@ TEST_F(Library, FencedWritesAllOrNothing) {
     postgres::fenced(session.raw(), "k", 7, [] {});
 }
 
+TEST_F(Library, FencedDoesNotWaitForEverForOneWhoStandsStill) {
+    auto still = server_.connect();
+    auto next = server_.connect();
+    still.ask("BEGIN; SELECT dibs.claim('k', 7)");
+    for (const auto wait : {0ms, 20ms}) {
+        postgres::fence_options options;
+        options.wait = wait;
+        EXPECT_EQ(error_of([&] {
+                      postgres::fenced(
+                          next.raw(), "k", 8, [] { FAIL(); }, options);
+                  }),
+                  condition::retryable);
+    }
+    EXPECT_EQ(::PQtransactionStatus(next.raw()), PQTRANS_IDLE);
+    still.ask("COMMIT");
+    postgres::fenced(next.raw(), "k", 8, [&] { EXPECT_EQ(next.ask("SHOW lock_timeout"), "0"); });
+}
+
+TEST_F(Library, GoesByTheSchemaThatItIsTold) {
+    guard::install(server_.url(), "other");
+    auto session = server_.connect();
+    postgres::fence_options fences;
+    fences.schema = "other";
+    postgres::fenced(
+        session.raw(), "k", 9, [] {}, fences);
+    EXPECT_EQ(server_.ask("SELECT fence FROM other.guard_key"), "9");
+    postgres::request_options requests;
+    requests.schema = "other";
+    (void)postgres::idempotent(
+        session.raw(), "r", "p", [] { return "x"; }, requests);
+    EXPECT_EQ(server_.ask("SELECT count(*) FROM other.guard_request"), "1");
+    fences.schema = "other; DROP TABLE product";
+    EXPECT_EQ(error_of([&] {
+                  postgres::fenced(
+                      session.raw(), "k", 9, [] {}, fences);
+              }),
+              condition::invalid_argument);
+}
+
 TEST_F(Library, FencedGoesByTheLease) {
     client locks{"memory:guard"};
     auto session = server_.connect();

@@ -23,9 +23,11 @@ bool guarded_tables::write(const std::string& who, std::uint64_t fence) const {
     };
     update("plain");
     const auto told = "writes both rows, fence " + std::to_string(fence) + ": plain row accepted, ";
+    postgres::fence_options here;
+    here.schema = data_.schema();
     try {
         postgres::fenced(
-            session.raw(), key_, fence, [&] { update("guarded"); }, data_.schema());
+            session.raw(), key_, fence, [&] { update("guarded"); }, here);
     } catch (const error& refusal) {
         if (refusal.code() != condition::fenced_off) {
             throw;

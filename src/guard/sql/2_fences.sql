@@ -70,13 +70,18 @@ END
 $f$;
 
 -- fence(), and remembers it for the key: from the commit on, no older one is let in. To be called before
--- anything is read. Until the end of the transaction others wait in claim() for the same key.
-CREATE OR REPLACE FUNCTION {schema}.claim(key text, fence bigint) RETURNS bigint
+-- anything is read. Until the end of the transaction others wait in claim() for the same key; raises 55P03
+-- (lock_not_available) when that takes longer than `wait`; NULL: as lock_timeout says.
+CREATE OR REPLACE FUNCTION {schema}.claim(key text, fence bigint, wait interval DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
+    before text := current_setting('lock_timeout');
     newest bigint;
 BEGIN
     PERFORM {schema}.fence(claim.key, claim.fence);
+    IF wait IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM wait) * 1000))::text || 'ms', true);
+    END IF;
     -- Locks the row also where it changes nothing.
     INSERT INTO {schema}.guard_key AS g(key, fence) VALUES (claim.key, claim.fence)
         ON CONFLICT ON CONSTRAINT guard_key_pkey
@@ -87,6 +92,9 @@ BEGIN
             PERFORM {schema}.refuse_stale({schema_text} || '.refused_claims', claim.key, claim.fence, newest,
                                           NULL);
         END IF;
+    END IF;
+    IF wait IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', before, true);
     END IF;
     RETURN claim.fence;
 END
