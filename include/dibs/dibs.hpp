@@ -4,6 +4,7 @@
 // This header brings everything but the Asio form (<dibs/asio.hpp>) and the callbacks
 // (<dibs/async.hpp>).
 
+#include <dibs/cached_value.hpp>
 #include <dibs/client.hpp>
 #include <dibs/error.hpp>
 #include <dibs/info.hpp>

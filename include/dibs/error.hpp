@@ -43,6 +43,10 @@ enum class errc {
     store_damaged,      ///< the file is not a dibs store, or cannot be read
     permission_denied,  ///< the operating system or the store denies access
     closed,             ///< the client was closed
+
+    // Of cached values.
+    value_unavailable,  ///< no valid value, and the last fetch failed: it is tried again later
+    value_refused,      ///< no valid value, and none to be had until somebody sees to it
 };
 
 /// What the caller can do. `error == condition::retryable` asks for the kind of an error.

@@ -62,6 +62,10 @@ class code_category final : public std::error_category {
                 return "permission denied";
             case errc::closed:
                 return "the client is closed";
+            case errc::value_unavailable:
+                return "there is no valid value, and the last fetch of one failed";
+            case errc::value_refused:
+                return "there is no valid value, and the fetch of one was refused";
         }
         return "unknown error";
     }
@@ -73,6 +77,7 @@ class code_category final : public std::error_category {
             case errc::store_refused:
             case errc::timed_out:
             case errc::not_ready:
+            case errc::value_unavailable:
                 return condition::retryable;
             case errc::outcome_unknown:
                 return condition::outcome_unknown;
@@ -99,6 +104,7 @@ class code_category final : public std::error_category {
             case errc::capacity_differs:
             case errc::store_damaged:
             case errc::permission_denied:
+            case errc::value_refused:
                 return condition::invalid_argument;
         }
         return {value, *this};

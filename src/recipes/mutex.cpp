@@ -159,6 +159,7 @@ void mutex::attempt(const call_ptr& which, instant now) {
     asked.floor = which->terms.fence_floor;
     // What a mark announces is the work of one caller.
     asked.mark = which->terms.mark;
+    asked.seen = which->terms.seen;
     const bool may_pass_on = which->in_line && which->where->line.size() > 1;
     asked.fences = may_pass_on && !asked.mark ? core::fences_for_a_line : 1;
     asked.attached = terms.attached ? core::attachment::attached : core::attachment::detached;
@@ -271,6 +272,7 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
     mutex_outcome outcome;
     outcome.lease = std::move(lease);
     outcome.result = heard.given.result;
+    outcome.sent = heard.sent;
     finish(which, std::move(outcome));
     end_overdue(which->where);
 }
@@ -287,6 +289,7 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
     which->last.blocked_reason = given.reason;
     which->last.queue_first = given.what == verdict::held && given.holders.empty();
     which->last.result = given.result;
+    which->last.sent = heard.sent;
     if (which->queues) {
         note_ticket(which, given);
     }

@@ -41,7 +41,8 @@ struct mutex_terms {
     core::fence_number fence_floor = 0;
     bool queue = false;  ///< wait in the order of the store's queue; without effect without `wait`
     std::optional<core::result_to_keep>
-        mark;  ///< written with the grant; such a lease is never handed on
+        mark;                     ///< written with the grant; such a lease is never handed on
+    core::fence_number seen = 0;  ///< a result by a fence up to this one is not fresh
 };
 
 /// How an acquire ended. Without a lease and without an error somebody else has the key.
@@ -56,7 +57,8 @@ struct mutex_outcome {
     bool queue_first = false;  ///< nobody had the key: those in its queue come first
     core::microseconds retry_after{};
     std::optional<core::kept_result>
-        result;  ///< as the last answer found it: before a mark of this call replaced it
+        result;            ///< as the last answer found it: before a mark of this call replaced it
+    core::instant sent{};  ///< when that answer was asked for; none for a lease that was handed on
 };
 
 struct release_reply {

@@ -105,6 +105,17 @@ TEST(Demo, WatchdogShowsTwoAtWorkWithoutRenewalAndOneWithIt) {
     EXPECT_EQ(times(found.out, "at work at the same time: 1 "), 1U) << found.out;
 }
 
+TEST(Demo, TokenStampedeShowsOneRefreshForFifty) {
+    const folder here;
+    const auto found = run_dibs(here, {"demo", "token-stampede", "--fast"});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    EXPECT_EQ(times(found.out, "refreshes at the provider: 50 "), 1U) << found.out;
+    EXPECT_EQ(times(found.out, "requests refused .401.: 49 "), 1U) << found.out;
+    EXPECT_EQ(times(found.out, "refreshes at the provider: 1 "), 1U) << found.out;
+    EXPECT_EQ(times(found.out, "requests served: 50 "), 2U) << found.out;
+    EXPECT_EQ(times(found.out, "yes: all are revoked"), 1U) << found.out;
+}
+
 TEST(Demo, BlindReleaseShowsThatAStrangersDeleteLetsAThirdIn) {
     const folder here;
     const auto found = run_dibs(here, {"demo", "blind-release", "--fast"});

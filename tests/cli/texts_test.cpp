@@ -204,10 +204,12 @@ TEST_F(Texts, EveryCommandIsListedForTheShells) {
 
 TEST_F(Texts, TheWordsAfterACommandAreTheSameInAllShells) {
     for (const auto& [command, choices] :
-         {std::pair{"demo",
-                    "duplicate-jobs watchdog blind-release no-expiry fencing failover "
-                    "concurrent-updates"},
+         {std::pair{
+              "demo",
+              "duplicate-jobs token-stampede watchdog blind-release no-expiry fencing failover "
+              "concurrent-updates"},
           std::pair{"guard", "install sql"},
+          std::pair{"token", "get refresh status forget new-key"},
           std::pair{"completion", "bash zsh fish"},
           std::pair{"config", "show"}}) {
         EXPECT_NE(bash_line(command).find(std::string(" choices='") + choices + "'"),
@@ -244,7 +246,7 @@ TEST_F(Texts, TheBashScriptCompletes) {
     EXPECT_EQ(completed("dibs show --js", 2), "--json\n");
     EXPECT_EQ(completed("dibs --store memory: show --js", 4), "--json\n");
     EXPECT_EQ(completed("dibs demo ''", 2),
-              "duplicate-jobs watchdog blind-release no-expiry fencing failover "
+              "duplicate-jobs token-stampede watchdog blind-release no-expiry fencing failover "
               "concurrent-updates\n");
     EXPECT_EQ(completed("dibs demo f", 2), "fencing failover\n");
     EXPECT_EQ(completed("dibs demo --fa", 2), "--fast\n");

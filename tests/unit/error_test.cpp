@@ -33,6 +33,8 @@ const std::vector<std::pair<errc, condition>>& promises() {
         {errc::fenced_off, condition::fenced_off},
         {errc::cancelled, condition::cancelled},
         {errc::closed, condition::cancelled},
+        {errc::value_unavailable, condition::retryable},
+        {errc::value_refused, condition::invalid_argument},
         {errc::unsupported, condition::unsupported},
         {errc::newer_format, condition::unsupported},
         {errc::invalid_argument, condition::invalid_argument},

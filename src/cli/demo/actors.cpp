@@ -104,11 +104,21 @@ void actor::kill() {
 }
 
 void actor::join() {
+    if (!survived()) {
+        throw failure(exit_status::trouble, "a process of the demo was killed");
+    }
+}
+
+bool actor::survived() {
     const int status = wait(0);
     process_ = -1;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+        return false;
+    }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         throw failure(exit_status::trouble, "a process of the demo could not do its part");
     }
+    return true;
 }
 
 int actor::wait(int how) const {

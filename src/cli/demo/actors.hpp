@@ -54,6 +54,8 @@ class actor {
     /// By KILL: it can do nothing about it.
     void kill();
     void join();
+    /// As join, but false when it was killed by KILL.
+    [[nodiscard]] bool survived();
 
   private:
     [[nodiscard]] int wait(int how) const;

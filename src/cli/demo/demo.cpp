@@ -32,6 +32,7 @@ struct demo {
 constexpr std::array demos{
     demo{.name = "duplicate-jobs", .play = demo_duplicate_jobs, .can_be_fast = false},
 #ifdef DIBS_WITH_SQLITE
+    demo{.name = "token-stampede", .play = demo_token_stampede},
     demo{.name = "watchdog", .play = demo_watchdog},
     demo{.name = "blind-release", .play = demo_blind_release},
     demo{.name = "no-expiry", .play = demo_no_expiry},
@@ -76,6 +77,8 @@ const command_syntax syntax{
         "Shows with real processes what goes wrong without a lease, and what a lease cannot do.\n"
         "\n"
         "  duplicate-jobs   the same nightly job in three processes, without a lock and with one\n"
+        "  token-stampede   fifty requests need a new token, and each refresh kills the one "
+        "before\n"
         "  watchdog         work of 12 s under a ttl of 5 s, without renewal and with it\n"
         "  blind-release    a late holder deletes the lock of the next one; and what dibs does\n"
         "  no-expiry        a holder is killed, and its lock has no expiry, or not yet\n"

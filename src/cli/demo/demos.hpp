@@ -10,6 +10,8 @@ namespace dibs::cli {
 
 /// The same nightly job in three processes, without a lock and with one.
 int demo_duplicate_jobs(const demo_scene& scene);
+/// Fifty requests that need a new token, without a cached value and with one.
+int demo_token_stampede(const demo_scene& scene);
 /// Work that is longer than the ttl, without renewal and with it.
 int demo_watchdog(const demo_scene& scene);
 /// A late holder that deletes the lock of the next one.

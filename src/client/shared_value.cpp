@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/shared_value.hpp"
+
+#include "client/boot_time_source.hpp"
+#include "client/complaint.hpp"
+#include "core/duration.hpp"
+#include "core/key.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace dibs::detail {
+
+namespace {
+
+using recipes::cached_outcome;
+using recipes::cached_verdict;
+using recipes::cached_wish;
+
+/// A fetch may fail with a text as long as a web page.
+constexpr std::size_t longest_trouble = 500;
+
+std::int64_t calendar_ms() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+struct get_state {
+    recipes::cached_value::call_ptr call;
+    bool cancelled = false;
+};
+
+}  // namespace
+
+shared_value::shared_value(std::shared_ptr<client_core> core,
+                           recipes::cached_terms terms,
+                           std::unique_ptr<recipes::sealer> seal,
+                           blocking_fetch fetch)
+    : core_(std::move(core)), key_(terms.key), seal_(std::move(seal)), fetch_(std::move(fetch)) {
+    core_->run([&](core::task done) {
+        recipe_ = std::make_unique<recipes::cached_value>(
+            core_->env(),
+            core_->store(),
+            core_->batcher(),
+            core_->mutex(),
+            std::move(terms),
+            seal_.get(),
+            [this](recipes::fetch_request request,
+                   core::unique_function<void(recipes::fetched)> brought) {
+                begin_fetch(std::move(request), std::move(brought));
+            },
+            calendar_ms);
+        done();
+    });
+}
+
+shared_value::~shared_value() {
+    stop_.request_stop();
+    thread_.stop();
+    core_->run([this](core::task done) {
+        recipe_->close();
+        recipe_.reset();
+        done();
+    });
+}
+
+void shared_value::begin_fetch(recipes::fetch_request request,
+                               core::unique_function<void(recipes::fetched)> done) {
+    thread_.begin([this, request = std::move(request), done = std::move(done)]() mutable {
+        recipes::fetched brought;
+        try {
+            brought = fetch_(std::move(request), stop_.get_token());
+        } catch (const std::exception& fault) {
+            brought.trouble = fault.what();
+        } catch (...) {
+            brought.trouble = "the fetch threw something that is no std::exception";
+        }
+        if (brought.trouble.size() > longest_trouble) {
+            brought.trouble.resize(longest_trouble);
+        }
+        core_->post([done = std::move(done), brought = std::move(brought)]() mutable {
+            done(std::move(brought));
+        });
+    });
+}
+
+bool shared_value::served_here(const cached_wish& wish, cached_outcome& outcome) {
+    std::shared_ptr<const cached_outcome> last;
+    {
+        const std::lock_guard lock(mutex_);
+        last = last_;
+    }
+    if (!last || last->fence <= wish.seen) {
+        return false;
+    }
+    const auto now = boot_time_now();
+    if (now >= last->good_until || now + wish.min_life > last->valid_until) {
+        return false;
+    }
+    outcome = *last;
+    return true;
+}
+
+cached_outcome shared_value::get(cached_wish wish, std::stop_token stop) {
+    cached_outcome outcome;
+    {
+        const std::lock_guard lock(mutex_);
+        wish.seen = std::max(wish.seen, rejected_);
+    }
+    if (served_here(wish, outcome)) {
+        return outcome;
+    }
+    const auto state = std::make_shared<get_state>();
+    const std::stop_callback on_stop(std::move(stop), [this, state] {
+        core_->post([this, state] {
+            state->cancelled = true;
+            if (state->call) {
+                recipe_->cancel(state->call);
+            }
+        });
+    });
+    core_->run([&](core::task done) {
+        if (core_->closed() || state->cancelled) {
+            outcome.error = errc::cancelled;
+            if (core_->closed()) {
+                auto refusal = core_->refusal();
+                outcome.error = refusal.error;
+                outcome.detail = std::move(refusal.detail);
+            }
+            done();
+            return;
+        }
+        state->call = recipe_->get(
+            wish, [&outcome, state, done = std::move(done)](cached_outcome told) mutable {
+                state->call.reset();
+                outcome = std::move(told);
+                done();
+            });
+    });
+    if (outcome.verdict == cached_verdict::value) {
+        const std::lock_guard lock(mutex_);
+        if (!last_ || last_->fence <= outcome.fence) {
+            last_ = std::make_shared<const cached_outcome>(outcome);
+        }
+    }
+    return outcome;
+}
+
+void shared_value::reject(std::string_view value) {
+    const std::lock_guard lock(mutex_);
+    if (last_ && last_->value == value) {
+        rejected_ = std::max(rejected_, last_->fence);
+    }
+}
+
+void shared_value::forget(std::chrono::nanoseconds wait,
+                          std::error_code& error,
+                          std::string& message) {
+    std::string detail;
+    core_->run([&](core::task done) {
+        if (core_->closed()) {
+            error = core_->refusal().error;
+            done();
+            return;
+        }
+        recipe_->forget(wait,
+                        [&, done = std::move(done)](std::error_code told, std::string why) mutable {
+                            error = told;
+                            detail = std::move(why);
+                            done();
+                        });
+    });
+    if (error) {
+        message =
+            complaint(key_, core_->store().location(), detail.empty() ? error.message() : detail);
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    last_.reset();
+}
+
+std::error_code shared_value::error_of(const cached_outcome& outcome, std::string& message) const {
+    std::error_code error = outcome.error;
+    std::string what;
+    const auto next = [&] {
+        return outcome.retry_after == recipes::cached_record::unlimited
+                   ? std::string{"; it will not be fetched again until somebody has seen to it"}
+                   : "; it will not be fetched again for " +
+                         core::show_duration(
+                             std::chrono::ceil<std::chrono::milliseconds>(outcome.retry_after));
+    };
+    switch (outcome.verdict) {
+        case cached_verdict::value:
+            return {};
+        case cached_verdict::failing:
+            error = errc::value_unavailable;
+            what = "there is no valid value, and the last fetch failed: " + outcome.detail + next();
+            break;
+        case cached_verdict::refused:
+            error = errc::value_refused;
+            what = "there is no valid value, and none to be had: " + outcome.detail + next();
+            break;
+        case cached_verdict::busy: {
+            error = errc::timed_out;
+            what = "the wait is over, and there is no valid value yet";
+            if (!outcome.holders.empty()) {
+                const auto& who = outcome.holders.front().who;
+                what += "; " + core::printable(who.host) + " (pid " + std::to_string(who.pid) +
+                        ") is fetching it";
+            } else if (!outcome.detail.empty()) {
+                what += "; " + outcome.detail;
+            }
+            break;
+        }
+        case cached_verdict::trouble:
+            what = outcome.detail.empty() ? outcome.error.message() : outcome.detail;
+            break;
+    }
+    message = complaint(key_, core_->store().location(), what);
+    return error;
+}
+
+}  // namespace dibs::detail
