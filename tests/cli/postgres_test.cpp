@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace dibs::testing {
 namespace {
@@ -71,6 +73,50 @@ TEST(GuardCommand, TellsWhatIsWrong) {
                   "postgres://u:hush@127.0.0.1:" + std::to_string(free_port()) + "/x"});
     EXPECT_EQ(gone.status, 69);
     EXPECT_FALSE(has(gone.err, "hush")) << gone.err;
+}
+
+TEST(Migration, OneRunsItAndThoseWhoWaitDoNotHoldUpAConcurrentIndex) {
+    const folder here;
+    const postgres_server server;
+    ASSERT_EQ(server.ask("CREATE TABLE product AS SELECT i AS id FROM generate_series(1, 1000) i;"
+                         "CREATE TABLE started(n int)"),
+              "");
+    const auto psql = std::string{DIBS_POSTGRES_PROGRAMS} + "/psql -qX -v ON_ERROR_STOP=1 '" +
+                      server.socket_url() + "' -c ";
+    // Waits until the others do, and then builds the index.
+    const auto script = psql + "'INSERT INTO started VALUES(1)' && while [ ! -e '" +
+                        here.file("go") + "' ]; do sleep 0.01; done && " + psql +
+                        "'CREATE INDEX CONCURRENTLY product_id ON product(id)'";
+    std::vector<std::unique_ptr<process>> copies;
+    for (int copy = 0; copy < 3; ++copy) {
+        copies.push_back(std::make_unique<process>(dibs_on(here,
+                                                           {"once",
+                                                            "migrate-v42",
+                                                            "--slot",
+                                                            "v42",
+                                                            "--wait",
+                                                            "1m",
+                                                            "--store",
+                                                            server.url(),
+                                                            "--",
+                                                            "/bin/sh",
+                                                            "-c",
+                                                            script})));
+    }
+    ASSERT_TRUE(eventually([&] { return server.ask("SELECT count(*) FROM started") == "1"; }));
+    ASSERT_TRUE(eventually([&] {
+        return server.ask("SELECT count(DISTINCT process) FROM dibs.lease_waiter") == "2";
+    }));
+    write_file(here.file("go"), "");
+    for (auto& copy : copies) {
+        EXPECT_EQ(copy->wait().status, 0);
+        // Whoever comes back finds it done.
+        EXPECT_EQ(
+            server.ask("SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+                       "WHERE c.relname = 'product_id' AND i.indisvalid"),
+            "1");
+    }
+    EXPECT_EQ(server.ask("SELECT count(*) FROM started"), "1");
 }
 
 TEST(PostgresDemo, ConcurrentUpdatesLoseOneAndThenNone) {
