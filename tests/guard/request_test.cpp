@@ -79,6 +79,18 @@ TEST_F(Requests, ARollbackForgetsTheRequestWithItsWork) {
     EXPECT_EQ(server_.ask(begin("pay 6")), "replay|answer");
 }
 
+TEST_F(Requests, SeveralFitIntoOneTransaction) {
+    auto session = server_.connect();
+    session.ask("BEGIN");
+    EXPECT_EQ(session.ask(begin("pay 5")), "run|");
+    EXPECT_EQ(session.ask("SELECT outcome FROM dibs.begin_request('r2', 'pay 6')"), "run");
+    EXPECT_EQ(session.ask(finish), "");
+    EXPECT_EQ(session.ask("SELECT dibs.finish_request('r2', 'second')"), "");
+    EXPECT_EQ(session.ask(begin("pay 5")), "replay|answer");
+    session.ask("COMMIT");
+    EXPECT_EQ(server_.ask("SELECT result FROM dibs.begin_request('r2', 'pay 6')"), "second");
+}
+
 TEST_F(Requests, AnOldSnapshotDoesNotLetItRunTwice) {
     auto first = server_.connect();
     auto second = server_.connect();

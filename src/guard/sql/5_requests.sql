@@ -34,7 +34,9 @@ BEGIN
         RETURN;
     END IF;
     -- Gone again when the transaction, or the savepoint around this, is rolled back.
-    PERFORM set_config('dibs.request', jsonb_build_object(begin_request.key, encode(hash, 'hex'))::text, true);
+    PERFORM set_config('dibs.requests',
+                       (coalesce(nullif(current_setting('dibs.requests', true), ''), '{}')::jsonb ||
+                        jsonb_build_object(begin_request.key, encode(hash, 'hex')))::text, true);
     outcome := 'run';
 END
 $f$;
@@ -44,7 +46,8 @@ CREATE OR REPLACE FUNCTION {schema}.finish_request(key text, result text, keep i
 RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
-    hash text := nullif(current_setting('dibs.request', true), '')::jsonb ->> key;
+    begun jsonb := coalesce(nullif(current_setting('dibs.requests', true), ''), '{}');
+    hash text := begun ->> key;
 BEGIN
     IF hash IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -62,7 +65,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
             MESSAGE = format('request "%s" was finished by another transaction', key);
     END;
-    PERFORM set_config('dibs.request', '', true);
+    PERFORM set_config('dibs.requests', (begun - key)::text, true);
     PERFORM {schema}.purge_requests(4);
 END
 $f$;
