@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One hot key on the Redis store. Between two processes of four callers each: from the beginning of a
 // release to the next grant in the other process, beside a token that the same two processes pass on
-// by RPUSH and BLPOP; with no work and with 5 ms of it
-// in either. Within one process: 64 coroutines, and 64
-// threads beside a first-in-first-out hand-over of as many by a mutex and condition variables.
+// by RPUSH and BLPOP; with no work and with 5 ms of it in either. The same callers in the order of
+// their arrival: how evenly they get it. Within one process: 64 coroutines, and 64 threads beside a
+// first-in-first-out hand-over of as many by a mutex and condition variables.
 //
 // usage: bench_redis_handover PORT [seconds per measurement]      a server on 127.0.0.1
 
@@ -15,6 +15,8 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
@@ -34,6 +36,8 @@ using dibs::bench::seconds;
 using clock_type = std::chrono::steady_clock;
 
 const dibs::acquire_options patiently{.ttl = 30s, .wait = 30s};
+const dibs::acquire_options in_order{.ttl = 30s, .wait = 30s, .order = dibs::order::queue};
+constexpr int callers_per_process = 4;
 
 // --- two processes -------------------------------------------------------------------------------
 
@@ -42,25 +46,27 @@ struct grant {
     std::int64_t got = 0;
     std::int64_t given = 0;  ///< when its release began
     int process = 0;
+    int caller = 0;
 };
 
 std::vector<grant> contend(const std::string& url,
                            int process,
                            std::int64_t until,
-                           std::chrono::milliseconds work) {
-    constexpr int callers = 4;
+                           std::chrono::milliseconds work,
+                           const dibs::acquire_options& how = patiently) {
     dibs::client client(url);
-    std::vector<std::vector<grant>> grants(callers);
+    std::vector<std::vector<grant>> grants(callers_per_process);
     {
         std::vector<std::jthread> all;
-        for (auto& mine : grants) {
-            all.emplace_back([&client, &mine, process, until, work] {
+        for (int caller = 0; caller < callers_per_process; ++caller) {
+            auto& mine = grants[static_cast<std::size_t>(caller)];
+            all.emplace_back([&client, &mine, &how, process, caller, until, work] {
                 while (monotonic_ns() < until) {
-                    auto lease = client.acquire("hot", patiently);
+                    auto lease = client.acquire("hot", how);
                     if (!lease) {
                         continue;
                     }
-                    grant one{lease->fence(), monotonic_ns(), 0, process};
+                    grant one{lease->fence(), monotonic_ns(), 0, process, caller};
                     if (work > 0ms) {
                         std::this_thread::sleep_for(work);
                     }
@@ -210,6 +216,25 @@ void between_processes(std::uint16_t port, seconds length, std::chrono::millisec
         static_cast<double>(commands) / static_cast<double>(crossed.size()));
 }
 
+void fairness(std::uint16_t port, seconds length) {
+    const auto url = "redis://127.0.0.1:" + std::to_string(port);
+    const auto until = monotonic_ns() + static_cast<std::int64_t>(length.count() * 1e9);
+    const auto grants = in_two_processes<grant>(
+        [&](int process) { return contend(url, process, until, 0ms, in_order); });
+    std::array<int, std::size_t{2} * callers_per_process> counts{};
+    for (const auto& one : grants) {
+        ++counts.at(static_cast<std::size_t>(one.process * callers_per_process + one.caller));
+    }
+    const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+    std::printf("in order, 2 processes of %d   %zu grants in %.0f s, %d to %d per caller: %.3f\n",
+                callers_per_process,
+                grants.size(),
+                length.count(),
+                *least,
+                *most,
+                static_cast<double>(*most) / static_cast<double>(std::max(*least, 1)));
+}
+
 // --- one process ---------------------------------------------------------------------------------
 
 /// Fences must rise from each grant to the next.
@@ -343,6 +368,7 @@ int main(int count, char** words) {
     for (const auto work : {0ms, 5ms}) {
         between_processes(port, length, work);
     }
+    fairness(port, seconds{10});
     dibs::client client("redis://127.0.0.1:" + std::to_string(port));
     std::printf("64 coroutines, one key   %9.0f hand-overs/s\n", hot_coroutines(client, length));
     const auto bare = bare_threads(length);
