@@ -27,6 +27,7 @@ struct batcher::pending {
     nanoseconds patience;
     instant give_up;
     completion done;
+    instant leaves_at;
     enum class stage : std::uint8_t {
         waiting,
         cancelled,
@@ -64,10 +65,19 @@ batcher::lane_state& batcher::lane_of(const verb& what) noexcept {
     return std::holds_alternative<renew>(what) ? renewals_ : others_;
 }
 
-batcher::ticket batcher::submit(verb what, nanoseconds patience, instant give_up, completion done) {
-    auto entry = std::allocate_shared<pending>(
-        recycling_allocator<pending>{},
-        pending{std::move(what), std::min(patience, patience_max), give_up, std::move(done)});
+batcher::ticket batcher::submit(verb what,
+                                nanoseconds patience,
+                                instant give_up,
+                                completion done,
+                                nanoseconds linger) {
+    const bool lingers = linger > nanoseconds::zero();
+    auto entry =
+        std::allocate_shared<pending>(recycling_allocator<pending>{},
+                                      pending{std::move(what),
+                                              std::min(patience, patience_max),
+                                              give_up,
+                                              std::move(done),
+                                              lingers ? env_.time.now() + linger : instant{}});
     auto& which = lane_of(entry->what);
     if (closed_) {
         env_.exec.post(
@@ -76,10 +86,13 @@ batcher::ticket batcher::submit(verb what, nanoseconds patience, instant give_up
     }
     const bool ahead =
         std::holds_alternative<release>(entry->what) || std::holds_alternative<renew>(entry->what);
-    (ahead ? which.first : which.second).push_back(entry);
-    if (which.may_leave()) {
-        post_flush(which);
+    auto& queue = ahead ? which.first : which.second;
+    if (!lingers && !queue.empty() && queue.front()->leaves_at > instant{}) {
+        queue.push_front(entry);
+    } else {
+        queue.push_back(entry);
     }
+    leave_or_linger(which);
     return ticket{entry};
 }
 
@@ -93,8 +106,24 @@ bool batcher::cancel(const ticket& which) noexcept {
 }
 
 bool batcher::lane_state::may_leave() const noexcept {
-    const auto waiting = first.size() + second.size();
-    return under_way == 0 ? waiting > 0 : under_way < flights_max && waiting >= worth_a_flight;
+    return under_way == 0 ? waiting() > 0 : under_way < flights_max && waiting() >= worth_a_flight;
+}
+
+instant batcher::lane_state::leaves_at() const noexcept {
+    const bool full = waiting() >= max_batch_entries;
+    return full || first.empty() || !second.empty() ? instant{} : first.front()->leaves_at;
+}
+
+void batcher::leave_or_linger(lane_state& which) {
+    if (!which.may_leave()) {
+        return;
+    }
+    const auto at = which.leaves_at();
+    if (at == instant{}) {
+        post_flush(which);
+    } else if (!which.linger.armed()) {
+        env_.time.arm(which.linger, at);
+    }
 }
 
 // The flush comes as a task of its own, so that what is asked for in the same turn shares the
@@ -149,6 +178,11 @@ void batcher::flush(lane_state& which) {
         return;
     }
     const auto now = env_.time.now();
+    if (which.leaves_at() > now) {
+        leave_or_linger(which);
+        return;
+    }
+    env_.time.disarm(which.linger);
     auto batch = empty_flight(which);
     take(which.first, batch->entries, now);
     take(which.second, batch->entries, now);
@@ -179,6 +213,9 @@ void batcher::flush(lane_state& which) {
                             answered(batch, std::move(given));
                         }
                     });
+    if (which.leaves_at() > instant{}) {
+        leave_or_linger(which);
+    }
 }
 
 void batcher::answered(const std::shared_ptr<flight>& batch, answers given) {
@@ -235,9 +272,7 @@ void batcher::free_lane(const std::shared_ptr<flight>& batch) {
     auto& lane = batch->on;
     if (std::exchange(batch->under_way, false)) {
         --lane.under_way;
-        if (lane.may_leave()) {
-            post_flush(lane);
-        }
+        leave_or_linger(lane);
     }
 }
 

@@ -49,8 +49,12 @@ class batcher {
 
     /// Queues an entry. It is answered within `patience` (at most 5 s) of being sent, and not sent
     /// after `give_up`: it is then refused with errc::timed_out. Renewals travel on their own lane;
-    /// releases go before acquires.
-    ticket submit(verb what, nanoseconds patience, instant give_up, completion done);
+    /// releases go before acquires. With `linger` it may wait for so long until a batch is full.
+    ticket submit(verb what,
+                  nanoseconds patience,
+                  instant give_up,
+                  completion done,
+                  nanoseconds linger = nanoseconds::zero());
 
     /// Takes an entry back that was not sent: true, and its completion is never called. False: it
     /// was sent, and its completion tells.
@@ -66,18 +70,26 @@ class batcher {
   private:
     struct flight;
     struct lane_state {
-        explicit lane_state(lane which) : name(which) {}
+        lane_state(lane which, batcher& mine)
+            : name(which), linger([this, &mine] { mine.post_flush(*this); }) {}
         const lane name;
         std::deque<std::shared_ptr<pending>> first;   ///< releases, renewals
         std::deque<std::shared_ptr<pending>> second;  ///< acquires and the rest
         unsigned under_way = 0;  ///< flights that are neither answered nor out of patience
         std::vector<std::shared_ptr<flight>> spares;  ///< answered, for the next batches
         bool flush_posted = false;
+        timer linger;  ///< armed while a batch waits to be full
 
+        [[nodiscard]] std::size_t waiting() const noexcept { return first.size() + second.size(); }
+        /// There is room beside the flights that are under way.
         [[nodiscard]] bool may_leave() const noexcept;
+        /// Until when the one that came first waits for others; those that wait for nobody come
+        /// before it.
+        [[nodiscard]] instant leaves_at() const noexcept;
     };
 
     lane_state& lane_of(const verb& what) noexcept;
+    void leave_or_linger(lane_state& which);
     void post_flush(lane_state& which);
     void flush(lane_state& which);
     std::shared_ptr<flight> empty_flight(lane_state& which);
@@ -90,8 +102,8 @@ class batcher {
 
     environment env_;
     batch_target& target_;
-    lane_state renewals_{lane::renewals};
-    lane_state others_{lane::others};
+    lane_state renewals_{lane::renewals, *this};
+    lane_state others_{lane::others, *this};
     std::size_t in_flight_ = 0;
     bool closed_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

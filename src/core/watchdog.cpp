@@ -16,6 +16,9 @@ namespace {
 /// store was gone.
 constexpr nanoseconds asleep_after = std::chrono::seconds{1};
 
+/// A renewal waits for this part of its pause until a batch is full: nobody waits for it.
+constexpr int linger_part = 100;
+
 /// Spreads bits (the finaliser of SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
 std::uint64_t mixed(std::uint64_t bits) noexcept {
     bits = (bits ^ (bits >> 30U)) * 0xBF58476D1CE4E5B9U;
@@ -122,7 +125,7 @@ void watchdog::unlink(guarded_lease& gone) noexcept {
 // processes drift apart.
 nanoseconds watchdog::jittered(nanoseconds every, instant sent) const noexcept {
     const auto bits = mixed(seed_ ^ static_cast<std::uint64_t>(sent.time_since_epoch().count()));
-    const auto permille = 900 + static_cast<std::int64_t>(bits % 201);
+    const auto permille = 900 + static_cast<std::int64_t>(bits % 191);  // and it may linger
     return every / 1000 * permille;
 }
 
@@ -225,7 +228,9 @@ void watchdog::send(guarded_lease& which, instant now) {
     asked.key = lease.key();
     asked.holder = lease.holder;
     auto ttl = lease.terms.ttl;
+    auto linger = which.failures == 0 ? lease.terms.renew_every / linger_part : nanoseconds::zero();
     if (!which.wishes.empty()) {
+        linger = nanoseconds::zero();
         which.current = std::move(which.wishes.front());
         which.wishes.erase(which.wishes.begin());
         ttl = which.current->ttl;
@@ -240,23 +245,24 @@ void watchdog::send(guarded_lease& which, instant now) {
     }
     which.on_its_way = true;
     ++which.unanswered;
-    which.ticket =
-        batcher_.submit(std::move(asked),
-                        std::min(lease.terms.ttl, ttl) / 6,
-                        std::max(lease.deadline(), now + milliseconds{1}),
-                        [this, number, ttl, asked_as = lease.holder, weak = which.weak_from_this()](
-                            const reply& heard) {
-                            const auto still = weak.lock();
-                            if (!still || still->lease->guard != still) {
-                                return;
-                            }
-                            still->unanswered -= heard.final ? 1 : 0;
-                            if (number == still->sends && still->on_its_way) {
-                                answered(still, heard);
-                            } else if (asked_as == still->lease->holder) {
-                                answered_late(*still, number, ttl, heard);
-                            }
-                        });
+    which.ticket = batcher_.submit(
+        std::move(asked),
+        std::min(lease.terms.ttl, ttl) / 6,
+        std::max(lease.deadline(), now + milliseconds{1}),
+        [this, number, ttl, asked_as = lease.holder, weak = which.weak_from_this()](
+            const reply& heard) {
+            const auto still = weak.lock();
+            if (!still || still->lease->guard != still) {
+                return;
+            }
+            still->unanswered -= heard.final ? 1 : 0;
+            if (number == still->sends && still->on_its_way) {
+                answered(still, heard);
+            } else if (asked_as == still->lease->holder) {
+                answered_late(*still, number, ttl, heard);
+            }
+        },
+        linger >= milliseconds{1} ? linger : nanoseconds::zero());
 }
 
 // The answer of a renewal that was given up as unknown; another one may be on its way meanwhile.

@@ -105,6 +105,41 @@ TEST_F(Batcher, WhatComesWhileABatchIsUnderWaySharesTheNext) {
     EXPECT_EQ(told[4]->last().what, verdict::not_ready) << "each entry gets its own answer";
 }
 
+TEST_F(Batcher, WhatMayLingerWaitsForAFullBatch) {
+    const auto linger = [&](unsigned from, unsigned to) {
+        for (auto number = from; number < to; ++number) {
+            batches.submit(
+                renew_of("k" + std::to_string(number), holder_of(number)),
+                1s,
+                world.now() + 1min,
+                [](reply) {},
+                100ms);
+        }
+    };
+    linger(0, 200);
+    world.advance(99ms);
+    ASSERT_TRUE(target.batches.empty());
+    linger(200, 300);
+    world.run_ready();
+    ASSERT_EQ(target.batches.size(), 1U) << "a full one leaves";
+    EXPECT_EQ(target.batches[0].entries.size(), max_batch_entries);
+    target.batches[0].answer_all(answer_of(verdict::renewed));
+    world.advance(50ms);
+    EXPECT_EQ(target.batches.size(), 1U) << "those that are left over began to wait later";
+    world.advance(50ms);
+    ASSERT_EQ(target.batches.size(), 2U);
+    EXPECT_EQ(target.batches[1].entries.size(), 300 - max_batch_entries);
+    target.batches[1].answer_all(answer_of(verdict::renewed));
+
+    linger(0, 10);
+    world.advance(1ms);
+    EXPECT_EQ(target.batches.size(), 2U);
+    submit(renew_of("at once", holder_of(1)));
+    world.run_ready();
+    ASSERT_EQ(target.batches.size(), 3U) << "one that waits for nobody takes the others along";
+    EXPECT_EQ(target.batches[2].entries.size(), 11U);
+}
+
 TEST_F(Batcher, WhatIsWorthAStepOfItsOwnLeavesBesideAnother) {
     submit(acquire_number(0));
     world.run_ready();
