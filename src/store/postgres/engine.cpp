@@ -32,8 +32,6 @@ constexpr core::nanoseconds flapping = 500ms;
 constexpr core::nanoseconds connects_within = 300ms;
 /// How often the listening connection is asked whether anybody is there.
 constexpr core::nanoseconds ping_every = 10s;
-/// A connection that was heard of so lately is taken to be there.
-constexpr core::nanoseconds fresh = 10ms;
 /// How long a caller lends its thread for one call; a slower answer is left to ours.
 constexpr core::nanoseconds assist_max = 20ms;
 constexpr core::nanoseconds farewell_max = 300ms;
@@ -371,7 +369,7 @@ void engine::fill(channel& which, core::instant now, spoils& got) {
             return;
         }
         // What is written to a connection that was closed long ago would be in doubt for nothing.
-        if (now - which.by.last_heard() >= fresh && !which.by.still_there()) {
+        if (!which.by.still_there()) {
             broke(which, now, got);
             return;
         }

@@ -84,6 +84,7 @@ void link::close() noexcept {
     wanted_ = 0;
     busy_ = false;
     prepared_ = false;
+    ended_ = false;
     asked_ = question::none;
     last_.reset();
     warning_.clear();
@@ -117,9 +118,16 @@ core::instant link::patience_ends() const noexcept {
 
 void link::note_warning(void* self, const PGresult* told) {
     const char* severity = ::PQresultErrorField(told, PG_DIAG_SEVERITY_NONLOCALIZED);
-    if (severity != nullptr && std::strcmp(severity, "WARNING") == 0) {
-        static_cast<link*>(self)->warning_ = field(*told, PG_DIAG_MESSAGE_PRIMARY);
+    if (severity == nullptr) {
+        return;
     }
+    auto& mine = *static_cast<link*>(self);
+    if (std::strcmp(severity, "WARNING") == 0) {
+        mine.warning_ = field(*told, PG_DIAG_MESSAGE_PRIMARY);
+    }
+    // The last words of a session that did nothing.
+    mine.ended_ =
+        mine.ended_ || std::strcmp(severity, "FATAL") == 0 || std::strcmp(severity, "PANIC") == 0;
 }
 
 void link::poll_connecting(core::instant now) {
@@ -286,19 +294,13 @@ bool link::flush() {
 
 bool link::still_there() {
     pollfd one{descriptor_, POLLIN, 0};
-    if (::poll(&one, 1, 0) > 0) {
-        if (::PQconsumeInput(connection_.get()) == 0 ||
-            ::PQstatus(connection_.get()) == CONNECTION_BAD) {
-            broke();
-            return false;
-        }
-        // An idle session is told of its end before the connection is closed.
-        if (::poll(&one, 1, 0) > 0 && ::PQconsumeInput(connection_.get()) == 0) {
+    while (::poll(&one, 1, 0) > 0) {
+        if (::PQconsumeInput(connection_.get()) == 0) {
             broke();
             return false;
         }
     }
-    return true;
+    return !hung_up();
 }
 
 bool link::send(statement which, const parameters& with) {
@@ -368,7 +370,9 @@ bool link::hung_up() {
     if (phase_ == phase::closed) {
         return true;
     }
-    if (::PQstatus(connection_.get()) == CONNECTION_BAD) {
+    // Has libpq look at what came; a session is told of its end before its connection is closed.
+    static_cast<void>(::PQisBusy(connection_.get()));
+    if (ended_ || ::PQstatus(connection_.get()) == CONNECTION_BAD) {
         broke();
         return true;
     }

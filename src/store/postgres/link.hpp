@@ -118,6 +118,7 @@ class link {
     bool pooled_ = false;
     bool prepared_ = false;
     bool busy_ = false;
+    bool ended_ = false;  ///< the server said so
     question asked_ = question::none;
     core::instant opened_{};
     core::instant heard_{};

@@ -3,6 +3,7 @@
 
 #include "core/key.hpp"
 #include "store/mailbox.hpp"
+#include "store/postgres/diagnosis.hpp"
 #include "store/postgres/engine.hpp"
 #include "store/postgres/requests.hpp"
 #include "store/process_mark.hpp"
@@ -58,6 +59,7 @@ class postgres_store final : public store {
   public:
     postgres_store(core::environment env, const postgres_options& options)
         : env_(env),
+          where_(options.where),
           location_(options.where.shown),
           self_(std::make_shared<const postgres::caller>(
               postgres::caller{draw_process(env.random),
@@ -160,6 +162,10 @@ class postgres_store final : public store {
         box_->close();
     }
 
+    [[nodiscard]] std::vector<finding> diagnose() override {
+        return postgres::diagnose(*engine_, env_, where_);
+    }
+
     void begin_assist() noexcept override { engine_->begin_assist(); }
     bool assist() noexcept override { return engine_->assist(); }
     void end_assist() noexcept override { engine_->end_assist(); }
@@ -204,6 +210,7 @@ class postgres_store final : public store {
     }
 
     const core::environment env_;
+    const postgres::address where_;
     const std::string location_;
     capabilities caps_ = truths;
     const process_mark made_here_;

@@ -134,13 +134,16 @@ $body$;
 
 -- A batch. Entries come in the order of their keys, and of one key releases and renewals first;
 -- their parts are one array each. p_verb: 1 acquire, 2 renew, 3 release, 4 revoke, 5 block. p_flags:
--- 1 attached, 2 late, 4 the adopter is attached. p_alone: a row that another transaction has locked
--- is waited for, p_patience ms at most; otherwise its entry is answered 50, to be sent again alone.
+-- 1 attached, 2 late, 4 the adopter is attached, 8 simple: the only entry of its key, of an exclusive
+-- lease, and nothing but acquire (no mark, no queue), renew (the same fences, no adopter) or release
+-- (no result). p_alone: a row that another transaction has locked is waited for, p_patience ms at
+-- most; otherwise its entry is answered 50, to be sent again alone.
 --
--- One row per entry, in their order: o_what is 0 failed (o_code says why), 1 granted, 2 held,
--- 3 done, 4 blocked, 6 too late, 7 renewed, 8 released, 9 finished, 10 not held (o_code: 1 expired,
--- 2 taken, 3 revoked, 4 gone), 11 revoked, 12 fence moved, 13 block set, 50 locked. After them, for
--- each entry whose key somebody else waits for, a row 51 with its number in o_code.
+-- One row per entry, in any order, o_entry says which: o_what is 0 failed (o_code says why),
+-- 1 granted, 2 held, 3 done, 4 blocked, 6 too late, 7 renewed, 8 released, 9 finished, 10 not held
+-- (o_code: 1 expired, 2 taken, 3 revoked, 4 gone), 11 revoked, 12 fence moved, 13 block set,
+-- 50 locked. A row with o_entries stands for all of those, all at o_now: o_firsts and o_lasts have
+-- their fences. And for each entry whose key somebody else waits for there is a row 51.
 CREATE FUNCTION {schema}.lease_execute_1(
     p_verb bigint[], p_key text[], p_holder bytea[], p_time bigint[], p_fences bigint[],
     p_floor bigint[], p_weight bigint[], p_capacity bigint[], p_flags bigint[], p_seen bigint[],
@@ -151,8 +154,10 @@ RETURNS TABLE (o_what bigint, o_code bigint, o_now bigint, o_first bigint, o_las
                o_expires bigint, o_retry bigint, o_ticket bigint, o_position bigint,
                o_value bytea, o_value_fence bigint, o_value_mark boolean, o_value_written bigint,
                o_value_fresh_until bigint, o_value_keep_until bigint,
-               o_holders text[], o_reason bytea, o_waiters boolean)
+               o_holders text[], o_reason bytea, o_waiters boolean, o_entry bigint,
+               o_entries bigint[], o_firsts bigint[], o_lasts bigint[])
 LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
@@ -163,6 +168,7 @@ DECLARE
     r {schema}.lease%ROWTYPE;
     g {schema}.lease_grant%ROWTYPE;
     h {schema}.lease_ticket%ROWTYPE;
+    i bigint;
     v_verb bigint;
     v_key text;
     v_holder bytea;
@@ -178,12 +184,18 @@ DECLARE
     v_freed boolean;      -- whoever waits may have the key
     v_trace boolean;
     v_base bigint;
-    v_count bigint;
     v_until bigint;
     v_wakes text[] := '{}';
     v_wake_fences bigint[] := '{}';
     v_wake_all boolean[] := '{}';
     v_asked bigint[] := '{}';
+    v_count bigint := coalesce(array_length(p_key, 1), 0);
+    v_rest bigint[];      -- entries that take the long way
+    v_locked bigint[];
+    v_places tid[];
+    v_released bigint[] := '{}';
+    v_released_fences bigint[] := '{}';
+    v_renewed bigint[] := '{}';
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'transactions of this session are %; dibs needs read committed',
@@ -194,7 +206,87 @@ BEGIN
     END IF;
     PERFORM set_config('lock_timeout', p_patience::text, true);
 
-    FOR i IN 1 .. coalesce(array_length(p_key, 1), 0) LOOP
+    -- The short way: simple entries of rows on which nothing else is, all of a kind in one statement.
+    IF v_count > 1 THEN
+        SELECT array_agg(q.n), array_agg(q.place) INTO v_locked, v_places FROM (
+            SELECT e.n, l.ctid AS place
+            FROM unnest(p_key, p_flags) WITH ORDINALITY AS e(key, flags, n)
+            JOIN {schema}.lease l ON l.key = e.key COLLATE "C"
+            WHERE e.flags & 8 = 8
+            FOR UPDATE OF l SKIP LOCKED) AS q;
+    END IF;
+    IF v_locked IS NULL THEN
+        v_rest := ARRAY(SELECT generate_series(1, v_count));
+    ELSE
+        v_now := (date_part('epoch', clock_timestamp()) * 1000000::float8)::bigint;
+        o_now := v_now;
+        IF 3 = ANY (p_verb) THEN
+            WITH done AS (
+                UPDATE {schema}.lease l
+                SET holder = NULL, fence_first = NULL, fence_last = NULL, attached = NULL,
+                    granted = NULL, expires = NULL, process = NULL, who = NULL
+                FROM unnest(v_locked, v_places) AS e(n, place)
+                WHERE l.ctid = e.place AND p_verb[e.n] = 3 AND l.holder = p_holder[e.n]
+                  AND v_now < l.expires AND l.value IS NULL AND NOT l.queued
+                RETURNING e.n, l.fence)
+            SELECT array_agg(d.n), array_agg(d.fence) INTO o_entries, v_released_fences
+            FROM done d;
+            IF o_entries IS NOT NULL THEN
+                v_released := o_entries;
+                o_what := 8; o_firsts := NULL; o_lasts := NULL;
+                RETURN NEXT;
+            END IF;
+        END IF;
+        IF 2 = ANY (p_verb) THEN
+            WITH done AS (
+                UPDATE {schema}.lease l SET expires = v_now + p_time[e.n]
+                FROM unnest(v_locked, v_places) AS e(n, place)
+                WHERE l.ctid = e.place AND p_verb[e.n] = 2 AND l.holder = p_holder[e.n]
+                  AND v_now < l.expires AND l.value IS NULL AND NOT l.queued
+                RETURNING e.n, l.fence_first, l.fence_last)
+            SELECT array_agg(d.n), array_agg(d.fence_first), array_agg(d.fence_last)
+            INTO o_entries, o_firsts, o_lasts FROM done d;
+            IF o_entries IS NOT NULL THEN
+                v_renewed := o_entries;
+                o_what := 7;
+                RETURN NEXT;
+            END IF;
+        END IF;
+        IF 1 = ANY (p_verb) THEN
+            WITH done AS (
+                UPDATE {schema}.lease l
+                SET fence = greatest(v_now, l.fence + 1, p_floor[e.n] + 1), capacity = 1,
+                    fence_first = greatest(
+                        greatest(v_now, l.fence + 1, p_floor[e.n] + 1) - p_fences[e.n] + 1,
+                        l.fence + 1, p_floor[e.n] + 1),
+                    fence_last = greatest(v_now, l.fence + 1, p_floor[e.n] + 1),
+                    holder = p_holder[e.n], attached = p_flags[e.n] & 1 = 1, granted = v_now,
+                    expires = v_now + p_time[e.n], process = p_process, who = p_who
+                FROM unnest(v_locked, v_places) AS e(n, place)
+                WHERE l.ctid = e.place AND p_verb[e.n] = 1
+                  AND (l.holder IS NULL OR l.expires <= v_now)
+                  AND l.value IS NULL AND NOT l.queued AND NOT l.shared
+                  AND l.blocked_until <= v_now AND l.fence < forever AND p_floor[e.n] < forever
+                  AND (p_not_after[e.n] IS NULL OR v_now <= p_not_after[e.n])
+                RETURNING e.n, l.fence_first, l.fence_last)
+            SELECT array_agg(d.n), array_agg(d.fence_first), array_agg(d.fence_last)
+            INTO o_entries, o_firsts, o_lasts FROM done d;
+            IF o_entries IS NOT NULL THEN
+                o_what := 1;
+                RETURN NEXT;
+            END IF;
+        END IF;
+        v_locked := v_released || v_renewed || o_entries;
+        v_rest := '{}';
+        IF cardinality(v_locked) < v_count THEN
+            v_rest := ARRAY(SELECT generate_series(1, v_count) EXCEPT ALL
+                            SELECT unnest(v_locked) ORDER BY 1);
+        END IF;
+        o_entries := NULL; o_firsts := NULL; o_lasts := NULL;
+    END IF;
+
+    FOREACH o_entry IN ARRAY v_rest LOOP
+        i := o_entry;
         v_verb := p_verb[i];
         v_key := p_key[i];
         v_holder := p_holder[i];
@@ -619,7 +711,7 @@ BEGIN
             IF h.number IS NOT NULL THEN
                 o_waiters := true;
             ELSE
-                v_asked := v_asked || i::bigint;
+                v_asked := v_asked || i;
             END IF;
         END IF;
         IF v_freed THEN
@@ -635,16 +727,18 @@ BEGIN
     END LOOP;
 
     -- After the last row is locked: whoever has registered before it looked at a key is seen.
-    IF cardinality(v_wakes) + cardinality(v_asked) > 0
-       AND EXISTS (SELECT FROM {schema}.lease_waiter) THEN
-        FOR i IN 1 .. cardinality(v_wakes) LOOP
-            PERFORM {schema}.lease_wake_1(v_wakes[i], v_wake_fences[i], v_wake_all[i]);
+    IF EXISTS (SELECT FROM {schema}.lease_waiter) THEN
+        FOR n IN 1 .. cardinality(v_wakes) LOOP
+            PERFORM {schema}.lease_wake_1(v_wakes[n], v_wake_fences[n], v_wake_all[n]);
+        END LOOP;
+        FOR n IN 1 .. cardinality(v_released) LOOP
+            PERFORM {schema}.lease_wake_1(p_key[v_released[n]], v_released_fences[n], false);
         END LOOP;
         o_what := 51;
         o_value := NULL; o_holders := NULL;
-        FOR o_code IN SELECT a FROM unnest(v_asked) AS a
-                      WHERE EXISTS (SELECT FROM {schema}.lease_waiter w
-                                    WHERE w.key = p_key[a] AND w.process <> p_process) LOOP
+        FOR o_entry IN SELECT a FROM unnest(v_asked || v_released || v_renewed) AS a
+                       WHERE EXISTS (SELECT FROM {schema}.lease_waiter w
+                                     WHERE w.key = p_key[a] AND w.process <> p_process) LOOP
             RETURN NEXT;
         END LOOP;
     END IF;

@@ -88,6 +88,19 @@ struct asked {
 constexpr std::int64_t flag_attached = 1;
 constexpr std::int64_t flag_late = 2;
 constexpr std::int64_t flag_adopter_attached = 4;
+constexpr std::int64_t flag_simple = 8;
+
+/// What the server's function has a short way for.
+bool is_simple(const core::verb& what) noexcept {
+    if (const auto* taken = std::get_if<core::acquire>(&what)) {
+        return !taken->mark && taken->queue == microseconds{0} && taken->part == core::share{};
+    }
+    if (const auto* prolonged = std::get_if<core::renew>(&what)) {
+        return prolonged->fences == 0 && !prolonged->adopt;
+    }
+    const auto* ended = std::get_if<core::release>(&what);
+    return ended != nullptr && !ended->result;
+}
 
 asked described(const core::acquire& what) {
     asked one;
@@ -195,6 +208,10 @@ enum column : int {
     o_holders,
     o_reason,
     o_waiters,
+    o_entry,
+    o_entries,
+    o_firsts,
+    o_lasts,
     column_count
 };
 
@@ -362,6 +379,45 @@ core::answer answer_in(const row& told, const core::verb& what, const caller& se
     return given;
 }
 
+/// The answers that one row gives to many simple entries. False: it is none of ours.
+bool read_many(const row& told,
+               const std::vector<std::int64_t>& many,
+               const std::vector<core::entry>& entries,
+               const std::vector<std::uint32_t>& which,
+               answers& replies) {
+    const auto now = told.number(o_now);
+    const auto what = verdict_of(told.number(o_what));
+    const auto firsts = told.numbers(o_firsts);
+    const auto lasts = told.numbers(o_lasts);
+    const bool fenced = what != verdict::released;
+    if (fenced && (firsts.size() != many.size() || lasts.size() != many.size())) {
+        return false;
+    }
+    for (std::size_t at = 0; at < many.size(); ++at) {
+        const auto entry = static_cast<std::size_t>(many[at]) - 1;
+        if (entry >= which.size()) {
+            return false;
+        }
+        auto& given = replies[which[entry]];
+        given = {};
+        given.what = what;
+        given.took = effect::yes;
+        given.now = now_of(now);
+        if (fenced) {
+            given.fences = {static_cast<core::fence_number>(firsts[at]),
+                            static_cast<core::fence_number>(lasts[at])};
+            const auto& asked = entries[which[entry]].what;
+            const auto* taken = std::get_if<core::acquire>(&asked);
+            const auto* prolonged = std::get_if<core::renew>(&asked);
+            const auto ttl = taken != nullptr       ? taken->ttl
+                             : prolonged != nullptr ? prolonged->ttl
+                                                    : microseconds{0};
+            given.expires = core::store_instant{microseconds{now + clamped(ttl)}};
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 std::string text_of(const core::party& who) {
@@ -449,6 +505,17 @@ parameters parameters_of(const std::vector<core::entry>& entries,
         all.push_back(
             std::visit([](const auto& what) { return described(what); }, entries[at].what));
     }
+    // Those of one key are neighbours.
+    for (std::size_t at = 0; at < which.size(); ++at) {
+        const auto& what = entries[which[at]].what;
+        const auto same_key = [&](std::size_t other) {
+            return core::key_of(entries[which[other]].what) == core::key_of(what);
+        };
+        if (is_simple(what) && (at == 0 || !same_key(at - 1)) &&
+            (at + 1 == which.size() || !same_key(at + 1))) {
+            all[at].flags |= flag_simple;
+        }
+    }
     parameters made;
     numbers(made, all, [](const asked& one) { return one.verb; });
     made.array(parameters::kind::text, which.size());
@@ -509,28 +576,37 @@ bool read_answers(const PGresult& told,
                   const caller& self,
                   answers& replies,
                   std::vector<std::uint32_t>& locked) {
-    const auto rows = static_cast<std::size_t>(::PQntuples(&told));
-    if (::PQnfields(&told) != column_count || rows < which.size()) {
+    if (::PQnfields(&told) != column_count) {
         return false;
     }
-    for (std::size_t at = 0; at < which.size(); ++at) {
-        const row one{told, static_cast<int>(at)};
-        if (one.number(o_what) == said_locked) {
-            locked.push_back(which[at]);
-        } else {
-            replies[which[at]] = answer_in(one, entries[which[at]].what, self);
+    std::size_t answered = 0;
+    for (int at = 0; at < ::PQntuples(&told); ++at) {
+        const row one{told, at};
+        if (!one.null(o_entries)) {
+            const auto many = one.numbers(o_entries);
+            if (!read_many(one, many, entries, which, replies)) {
+                return false;
+            }
+            answered += many.size();
+            continue;
         }
-    }
-    for (auto at = which.size(); at < rows; ++at) {
-        const row one{told, static_cast<int>(at)};
-        const auto entry = one.number(o_code);
-        if (one.number(o_what) != said_waited_for || entry < 1 ||
-            static_cast<std::size_t>(entry) > which.size()) {
+        const auto entry = static_cast<std::size_t>(one.number(o_entry)) - 1;
+        if (entry >= which.size()) {
             return false;
         }
-        replies[which[static_cast<std::size_t>(entry) - 1]].waiters = true;
+        const auto said = one.number(o_what);
+        if (said == said_waited_for) {
+            replies[which[entry]].waiters = true;
+            continue;
+        }
+        ++answered;
+        if (said == said_locked) {
+            locked.push_back(which[entry]);
+        } else {
+            replies[which[entry]] = answer_in(one, entries[which[entry]].what, self);
+        }
     }
-    return true;
+    return answered == which.size();
 }
 
 parameters listing_parameters(const std::string& prefix,

@@ -107,6 +107,14 @@ std::string_view row::bytes(int column) const noexcept {
             static_cast<std::size_t>(::PQgetlength(&of_, number_, column))};
 }
 
+std::vector<std::int64_t> row::numbers(int column) const {
+    std::vector<std::int64_t> all;
+    for (const auto one : texts(column)) {
+        all.push_back(one.size() == 8 ? read<std::int64_t>(one.data()) : 0);
+    }
+    return all;
+}
+
 std::vector<std::string_view> row::texts(int column) const {
     constexpr std::size_t head = 20;
     std::vector<std::string_view> all;

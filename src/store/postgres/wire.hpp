@@ -62,6 +62,8 @@ class row {
     [[nodiscard]] std::int64_t number(int column) const noexcept;
     [[nodiscard]] bool truth(int column) const noexcept;
     [[nodiscard]] std::string_view bytes(int column) const noexcept;
+    /// Of a bigint[].
+    [[nodiscard]] std::vector<std::int64_t> numbers(int column) const;
     /// Of a text[].
     [[nodiscard]] std::vector<std::string_view> texts(int column) const;
 

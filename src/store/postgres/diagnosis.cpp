@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/postgres/diagnosis.hpp"
+
+#include "core/key.hpp"
+#include "store/postgres/engine.hpp"
+#include "store/postgres/inquiry.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace dibs::store::postgres {
+
+namespace {
+
+using grade = finding::grade;
+
+/// Everything that is one row of numbers and words.
+constexpr const char* state_question =
+    "SELECT current_setting('server_version'), current_setting('fsync'), "
+    "current_setting('full_page_writes'), current_setting('synchronous_standby_names'), "
+    "(SELECT count(*) FROM pg_stat_replication), current_setting('autovacuum'), "
+    "current_setting('default_transaction_isolation'), "
+    "(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), "
+    "current_setting('max_connections'), "
+    "(date_part('epoch', clock_timestamp()) * 1000)::bigint, "
+    "(SELECT coalesce(max(date_part('epoch', clock_timestamp() - xact_start)), 0)::bigint "
+    "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()), "
+    "(SELECT setting FROM pg_settings WHERE name = 'statement_timeout')";
+
+enum column : std::size_t {
+    version,
+    fsync,
+    full_page_writes,
+    standby_names,
+    standbys,
+    autovacuum,
+    isolation,
+    sessions,
+    max_connections,
+    clock_ms,
+    longest_transaction,
+    statement_timeout_ms,
+    column_count
+};
+
+constexpr long long clock_apart_max_ms = 2000;
+constexpr long long long_transaction_s = 3600;
+constexpr long long short_timeout_ms = 1000;
+
+long long number(const std::string& text) {
+    return std::strtoll(text.c_str(), nullptr, 10);
+}
+
+std::string in_words(long long apart_ms) {
+    const auto tenths = (apart_ms < 0 ? -apart_ms : apart_ms) / 100;
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s " +
+           (apart_ms > 0 ? "ahead of" : "behind");
+}
+
+class examination {
+  public:
+    examination(engine& through, core::environment env, const address& where)
+        : through_(through), env_(env), where_(where) {}
+
+    std::vector<finding> run() {
+        const auto told = ask(through_, env_, state_question);
+        if (!told.fault.empty() || told.rows.size() != 1 || told.rows[0].size() != column_count) {
+            add("server", grade::problem, "cannot be asked: " + core::printable(told.fault));
+            return std::move(found_);
+        }
+        state_ = told.rows[0];
+        add("server", grade::ok, "PostgreSQL " + core::printable(state_[version]));
+        path();
+        durability();
+        replication();
+        settings();
+        load();
+        clock();
+        rights();
+        records();
+        return std::move(found_);
+    }
+
+  private:
+    void add(std::string subject, grade state, std::string what, std::string advice = "") {
+        found_.push_back({std::move(subject), state, std::move(what), std::move(advice)});
+    }
+
+    void path() {
+        if (through_.listens()) {
+            add("connection", grade::ok, "direct: waiters are woken by the release");
+            return;
+        }
+        add("connection",
+            grade::warning,
+            "through a pooler: no notifications arrive, and whoever waits looks every 100 ms",
+            "name the server itself where waiting must be quick");
+        if (state_[isolation] != "read committed") {
+            add("isolation",
+                grade::problem,
+                "default_transaction_isolation is " + core::printable(state_[isolation]) +
+                    ", and through a pooler dibs sets nothing: every step is refused",
+                "ALTER ROLE … SET default_transaction_isolation = 'read committed'");
+        }
+        const auto limit = number(state_[statement_timeout_ms]);
+        if (limit > 0 && limit < short_timeout_ms) {
+            add("statement timeout",
+                grade::warning,
+                "statement_timeout is " + std::to_string(limit) +
+                    " ms: a slow commit is cancelled, and the step refused",
+                "give the user of dibs a longer one");
+        }
+    }
+
+    void durability() {
+        if (state_[fsync] != "on") {
+            add("durability",
+                grade::problem,
+                "fsync is off: after a crash of the host grants, results and holds may be gone, or "
+                "the whole database",
+                "set fsync = on");
+        } else if (state_[full_page_writes] != "on") {
+            add("durability",
+                grade::warning,
+                "full_page_writes is off: a crash of the host may leave damaged pages",
+                "set full_page_writes = on, unless the file system cannot tear pages");
+        } else {
+            add("durability", grade::ok, "fsync is on; dibs commits with synchronous_commit = on");
+        }
+    }
+
+    void replication() {
+        const bool waits = !state_[standby_names].empty();
+        if (number(state_[standbys]) == 0 && !waits) {
+            return;
+        }
+        if (waits) {
+            add("standbys", grade::ok, "commits wait for a standby (synchronous_standby_names)");
+        } else {
+            add("standbys",
+                grade::warning,
+                core::printable(state_[standbys]) +
+                    " connected; copying is asynchronous: a standby that is promoted may not know "
+                    "of a lease that is held",
+                "set synchronous_standby_names, or check fences where the work is done");
+        }
+    }
+
+    void settings() {
+        if (state_[autovacuum] != "on") {
+            add("autovacuum",
+                grade::warning,
+                "it is off: the tables of dibs grow with every step",
+                "set autovacuum = on");
+        }
+        if (number(state_[longest_transaction]) > long_transaction_s) {
+            add("transactions",
+                grade::warning,
+                "one has been open for " +
+                    std::to_string(number(state_[longest_transaction]) / 3600) +
+                    " h: until it ends nothing is cleaned up, and steps become slower",
+                "see xact_start in pg_stat_activity; set idle_in_transaction_session_timeout");
+        }
+    }
+
+    void load() {
+        const auto used = number(state_[sessions]);
+        const auto most = number(state_[max_connections]);
+        if (most > 0 && used * 10 >= most * 9) {
+            add("connections",
+                grade::warning,
+                std::to_string(used) + " of " + std::to_string(most) +
+                    " are in use: who opens a store next may be refused",
+                "raise max_connections, or put PgBouncer in front");
+        }
+    }
+
+    void clock() {
+        timespec here{};
+        ::clock_gettime(CLOCK_REALTIME, &here);
+        const auto apart = number(state_[clock_ms]) -
+                           (static_cast<long long>(here.tv_sec) * 1000 + here.tv_nsec / 1'000'000);
+        const bool near = apart >= -clock_apart_max_ms && apart <= clock_apart_max_ms;
+        add("clock",
+            near ? grade::ok : grade::warning,
+            near ? "the server's clock and this host's agree"
+                 : "the server's clock is " + in_words(apart) + " this host's",
+            near
+                ? ""
+                : "let both follow NTP, and slew: a step of the server's clock moves every expiry");
+    }
+
+    void rights() {
+        constexpr std::array tables{"lease", "lease_grant", "lease_ticket", "lease_waiter"};
+        std::string missing;
+        for (const auto* table : tables) {
+            std::string literal = where_.quoted_schema() + "." + table;
+            for (auto at = literal.find('\''); at != std::string::npos;
+                 at = literal.find('\'', at + 2)) {
+                literal.insert(at, 1, '\'');
+            }
+            for (const auto* right : {"SELECT", "INSERT", "UPDATE", "DELETE"}) {
+                const auto told =
+                    ask(through_,
+                        env_,
+                        "SELECT has_table_privilege('" + literal + "', '" + right + "')");
+                if (told.rows.size() == 1 && told.rows[0].size() == 1 && told.rows[0][0] != "t") {
+                    missing += (missing.empty() ? "" : ", ") + std::string{right} + " on " + table;
+                }
+            }
+        }
+        if (missing.empty()) {
+            add("rights", grade::ok, "all that dibs needs");
+        } else {
+            add("rights",
+                grade::problem,
+                "missing: " + missing,
+                "grant what docs/stores/postgres.md lists");
+        }
+    }
+
+    void records() {
+        const auto told = ask(
+            through_,
+            env_,
+            "SELECT (SELECT count(*) FROM " + where_.quoted_schema() +
+                ".lease WHERE expires > (date_part('epoch', clock_timestamp()) * 1e6)::bigint), "
+                "(SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass($dibs$" +
+                where_.quoted_schema() +
+                ".lease$dibs$)), pg_size_pretty(pg_total_relation_size("
+                "to_regclass($dibs$" +
+                where_.quoted_schema() + ".lease$dibs$)))");
+        if (told.fault.empty() && told.rows.size() == 1 && told.rows[0].size() == 3) {
+            add("records",
+                grade::ok,
+                core::printable(told.rows[0][0]) + " held; the table takes " +
+                    core::printable(told.rows[0][2]));
+        }
+    }
+
+    engine& through_;
+    const core::environment env_;
+    const address& where_;
+    std::vector<std::string> state_;
+    std::vector<finding> found_;
+};
+
+}  // namespace
+
+std::vector<finding> diagnose(engine& through, core::environment env, const address& where) {
+    return examination{through, env, where}.run();
+}
+
+}  // namespace dibs::store::postgres

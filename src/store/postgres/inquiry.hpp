@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Single questions to the server by whoever may wait for the answer: an operator's command. Not on
+// the executor.
+
+#include "core/environment.hpp"
+#include "store/postgres/engine.hpp"
+
+#include <string>
+#include <vector>
+
+namespace dibs::store::postgres {
+
+/// An answer that outlives its connection.
+struct heard {
+    std::string fault;                           ///< empty: it was answered without one
+    std::vector<std::vector<std::string>> rows;  ///< null is empty
+};
+
+/// Blocks for a few seconds at most.
+[[nodiscard]] heard ask(engine& through, core::environment env, std::string sql);
+
+}  // namespace dibs::store::postgres

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `dibs doctor` finds on a real server.
+
+#include "postgres_peer.hpp"
+
+#include <optional>
+#include <string>
+
+namespace dibs::testing {
+
+namespace {
+
+using grade = store::finding::grade;
+
+std::optional<store::finding> about(postgres_peer& peer, const std::string& subject) {
+    if (const auto error = peer.open()) {
+        ADD_FAILURE() << error.message() << ": " << peer.detail;
+        return std::nullopt;
+    }
+    for (auto& one : peer.opened->diagnose()) {
+        if (one.subject == subject) {
+            return one;
+        }
+    }
+    return std::nullopt;
+}
+
+grade grade_of(const std::string& url, const std::string& subject) {
+    postgres_peer peer{url};
+    const auto found = about(peer, subject);
+    EXPECT_TRUE(found) << "nothing about " << subject;
+    EXPECT_TRUE(!found || found->state == grade::ok || !found->advice.empty()) << found->what;
+    return found ? found->state : grade::problem;
+}
+
+}  // namespace
+
+TEST(PostgresDiagnosis, ASoundServerIsFoundSound) {
+    const postgres_server server{{"fsync=on"}};
+    postgres_peer peer{server.url()};
+    ASSERT_EQ(peer.open(), std::error_code{}) << peer.detail;
+    const auto found = peer.opened->diagnose();
+    EXPECT_GE(found.size(), 6U);
+    for (const auto& one : found) {
+        EXPECT_EQ(one.state, grade::ok) << one.subject << ": " << one.what;
+    }
+}
+
+TEST(PostgresDiagnosis, FindsWhatACrashMayLose) {
+    const postgres_server careless{{"fsync=off"}};
+    EXPECT_EQ(grade_of(careless.url(), "durability"), grade::problem);
+    const postgres_server torn{{"fsync=on", "full_page_writes=off"}};
+    EXPECT_EQ(grade_of(torn.url(), "durability"), grade::warning);
+}
+
+TEST(PostgresDiagnosis, FindsAStandbyThatNobodyWaitsFor) {
+    postgres_server server;
+    ASSERT_EQ(grade_of(server.url(), "rights"), grade::ok);
+    const postgres_server standby{server, "second"};
+    ASSERT_TRUE(
+        eventually([&] { return server.ask("SELECT count(*) FROM pg_stat_replication") == "1"; }));
+    EXPECT_EQ(grade_of(server.url(), "standbys"), grade::warning);
+    ASSERT_EQ(server.ask("ALTER SYSTEM SET synchronous_standby_names = 'second'"), "");
+    ASSERT_EQ(server.ask("SELECT pg_reload_conf()"), "t");
+    ASSERT_TRUE(
+        eventually([&] { return server.ask("SHOW synchronous_standby_names") == "second"; }));
+    EXPECT_EQ(grade_of(server.url(), "standbys"), grade::ok);
+}
+
+TEST(PostgresDiagnosis, FindsAPooler) {
+    if (!has_pgbouncer()) {
+        GTEST_SKIP() << "no PgBouncer here";
+    }
+    const postgres_server server;
+    const pgbouncer pooler{server};
+    EXPECT_EQ(grade_of(server.url(), "connection"), grade::ok);
+    EXPECT_EQ(grade_of(pooler.url(), "connection"), grade::warning);
+    const postgres_server strict{{"default_transaction_isolation=serializable"}};
+    const pgbouncer before_it{strict};
+    EXPECT_EQ(grade_of(before_it.url(), "isolation"), grade::problem);
+}
+
+TEST(PostgresDiagnosis, FindsMissingRights) {
+    const postgres_server server;
+    server.ask("CREATE USER app");
+    ASSERT_EQ(grade_of(server.url(), "rights"), grade::ok);
+    ASSERT_EQ(server.ask("GRANT USAGE ON SCHEMA dibs TO app; GRANT SELECT ON ALL TABLES IN SCHEMA "
+                         "dibs TO app; GRANT INSERT, UPDATE ON dibs.lease TO app"),
+              "");
+    postgres_peer app{server.url("postgres", "app")};
+    const auto found = about(app, "rights");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->state, grade::problem);
+    EXPECT_NE(found->what.find("DELETE on lease,"), std::string::npos) << found->what;
+    EXPECT_EQ(found->what.find("INSERT on lease,"), std::string::npos) << found->what;
+}
+
+TEST(PostgresDiagnosis, FindsAClockThatIsElsewhere) {
+    const temporary_folder folder;
+    const server_clock clock{
+        (folder.path() / "clock").string(), 3'600'000'000, server_clock::runs::by_itself};
+    give_to_plain_user(folder.path());
+    const postgres_server server{{}, &clock};
+    postgres_peer peer{server.url()};
+    const auto found = about(peer, "clock");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->state, grade::warning);
+    EXPECT_NE(found->what.find("ahead"), std::string::npos) << found->what;
+}
+
+TEST(PostgresDiagnosis, FindsACrowd) {
+    const postgres_server server{{"max_connections=4", "superuser_reserved_connections=0"}};
+    const auto first = server.connect();
+    const auto second = server.connect();
+    const auto third = server.connect();
+    EXPECT_EQ(grade_of(server.url(), "connections"), grade::warning);
+}
+
+}  // namespace dibs::testing
