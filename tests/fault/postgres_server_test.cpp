@@ -280,6 +280,52 @@ TEST_F(PostgresFault, ACancelledWaitForAStandbyIsInDoubt) {
     EXPECT_NE(given.detail.find("synchronous replication"), std::string::npos) << given.detail;
 }
 
+TEST_F(PostgresFault, APromotedStandbyGrantsNothingUntilAllLeasesOfBeforeAreOver) {
+    const std::string strict = "?guarantee=strict&max_ttl=2s";
+    postgres_peer before{server.url() + strict, 2};
+    ASSERT_EQ(before.open(), std::error_code{}) << before.detail;
+    EXPECT_EQ(before.opened->caps().ttl_max, 2s);
+    const auto first = before.ask(acquire_of("k", holder_of(1), 2s));
+    EXPECT_EQ(first.what, verdict::not_ready) << "what was before is not known";
+    EXPECT_GT(first.retry_after, 0s);
+    EXPECT_LE(first.retry_after, 2s);
+    EXPECT_FALSE(first.detail.empty());
+    const auto insist_on = [](postgres_peer& through, std::uint64_t holder) {
+        core::answer given;
+        EXPECT_TRUE(eventually([&] {
+            given = through.ask(acquire_of("k" + std::to_string(holder), holder_of(holder), 2s));
+            return given.what != verdict::not_ready;
+        }));
+        return given;
+    };
+    EXPECT_EQ(insist_on(before, 1).what, verdict::granted);
+    ASSERT_TRUE(server.restart());
+    EXPECT_EQ(before.insist(acquire_of("k2", holder_of(2), 2s)).what, verdict::granted)
+        << "a restart forgets nothing";
+    const postgres_server standby{server, "second"};
+    // Longer than a client would be let ask, so that a slow host does not end it.
+    ASSERT_EQ(before.insist(acquire_of("k3", holder_of(3), 60s)).what, verdict::granted);
+    ASSERT_TRUE(eventually(
+        [&] { return standby.ask("SELECT count(*) FROM dibs.lease WHERE key = 'k3'") == "1"; }));
+    server.stop();
+    standby.promote();
+    postgres_peer after{standby.url() + strict, 3};
+    ASSERT_EQ(after.open(), std::error_code{}) << after.detail;
+    const auto begun = after.world.now();
+    EXPECT_EQ(after.ask(renew_of("k3", holder_of(3), 60s)).what, verdict::renewed)
+        << "who holds a lease goes on";
+    std::vector<core::verb> batch{acquire_of("k2", holder_of(2), 2s),
+                                  acquire_of("new", holder_of(5), 2s)};
+    for (const auto& given : after.wait_for(after.send(std::move(batch)))) {
+        EXPECT_TRUE(given.what == verdict::not_ready || given.what == verdict::granted);
+        EXPECT_EQ(given.took, effect::yes);
+    }
+    const auto next = insist_on(after, 6);
+    EXPECT_EQ(next.what, verdict::granted);
+    EXPECT_GE(after.world.now() - begun, 1500ms);
+    EXPECT_EQ(standby.ask("SELECT count(*) FROM dibs.lease WHERE key = 'new'"), "0");
+}
+
 TEST_F(PostgresFault, WhatIsInTheWayOfAConnectionIsToldApart) {
     const auto fault_of = [](const std::string& url, std::string_view word) {
         postgres_peer one{url};

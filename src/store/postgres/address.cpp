@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/postgres/address.hpp"
 
+#include "core/duration.hpp"
 #include "core/key.hpp"
 #include "core/redaction.hpp"
 #include "store/url.hpp"
@@ -8,7 +9,8 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
-#include <memory>
+#include <chrono>
+#include <stdexcept>
 
 namespace dibs::store::postgres {
 
@@ -39,7 +41,48 @@ bool take_prefix(const std::string& value, address& into, std::string& fault) {
     return true;
 }
 
-/// What libpq has against it; empty: nothing. Its words may quote the URL, password and all.
+constexpr core::microseconds usual_longest_ttl = std::chrono::minutes{1};
+
+/// False: `fault` says why.
+bool take_guarantee(const std::string& value, address& into, std::string& fault) {
+    if (value != "strict") {
+        fault = "guarantee is strict, or not there, not " + core::printable(value);
+        return false;
+    }
+    into.longest_ttl = usual_longest_ttl;
+    return true;
+}
+
+bool take_longest_ttl(const std::string& value, address& into, std::string& fault) {
+    if (into.longest_ttl == core::microseconds{0}) {
+        fault = "max_ttl goes with guarantee=strict, and comes after it";
+        return false;
+    }
+    try {
+        into.longest_ttl = core::parse_duration(value);
+    } catch (const std::invalid_argument& wrong) {
+        fault = "max_ttl " + std::string{wrong.what()};
+        return false;
+    }
+    if (into.longest_ttl < std::chrono::seconds{1} || into.longest_ttl > std::chrono::hours{24}) {
+        fault = "max_ttl is between 1s and 24h";
+        return false;
+    }
+    return true;
+}
+
+bool is_ours(std::string_view name) noexcept {
+    return name == "schema" || name == "prefix" || name == "guarantee" || name == "max_ttl";
+}
+
+bool take(std::string_view name, const std::string& value, address& into, std::string& fault) {
+    return name == "schema"      ? take_schema(value, into, fault)
+           : name == "prefix"    ? take_prefix(value, into, fault)
+           : name == "guarantee" ? take_guarantee(value, into, fault)
+                                 : take_longest_ttl(value, into, fault);
+}
+
+/// Whether libpq can take it apart. Its words about it may quote the URL, password and all.
 bool libpq_understands(const std::string& uri) {
     char* told = nullptr;
     auto* options = ::PQconninfoParse(uri.c_str(), &told);
@@ -91,7 +134,7 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
         options.remove_prefix(std::min(end + 1, options.size()));
         const auto equals = std::min(option.find('='), option.size());
         const auto name = option.substr(0, equals);
-        if (name != "schema" && name != "prefix") {
+        if (!is_ours(name)) {
             made.uri += before;
             made.uri += option;
             before = '&';
@@ -102,16 +145,15 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
             fault = "the option " + std::string{name} + " is not encoded as a URL asks for";
             return std::nullopt;
         }
-        if (!(name == "schema" ? take_schema(*value, made, fault)
-                               : take_prefix(*value, made, fault))) {
+        if (!take(name, *value, made, fault)) {
             return std::nullopt;
         }
     }
     if (!libpq_understands(made.uri)) {
         fault =
-            "libpq does not understand it: after the options schema and prefix of dibs there may "
-            "be what libpq knows alone, such as sslmode or connect_timeout, each encoded as a URL "
-            "asks for";
+            "libpq does not understand it: beside schema, prefix, guarantee and max_ttl, which are "
+            "options of dibs, there may be what libpq knows alone, such as sslmode or "
+            "connect_timeout, each encoded as a URL asks for";
         return std::nullopt;
     }
     return made;

@@ -4,6 +4,8 @@
 // libpq takes it, with the options of dibs taken out. What the URL leaves open comes from libpq's
 // environment, service and password files.
 
+#include "core/time.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,9 @@ struct address {
     std::string schema = "dibs";  ///< where the tables are
     std::string prefix;           ///< before every key
     std::string shown;            ///< for people: the password blanked
+    /// guarantee=strict: no lease is longer, and nothing is granted for as long after a standby was
+    /// promoted. 0: not strict.
+    core::microseconds longest_ttl{};
 
     /// As an identifier in SQL.
     [[nodiscard]] std::string quoted_schema() const;

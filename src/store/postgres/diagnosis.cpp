@@ -195,7 +195,8 @@ class examination {
     }
 
     void rights() {
-        constexpr std::array tables{"lease", "lease_grant", "lease_ticket", "lease_waiter"};
+        constexpr std::array tables{
+            "lease", "lease_grant", "lease_ticket", "lease_waiter", "lease_epoch"};
         std::string missing;
         for (const auto* table : tables) {
             std::string literal = where_.quoted_schema() + "." + table;

@@ -65,7 +65,8 @@ class postgres_store final : public store {
               postgres::caller{draw_process(env.random),
                                postgres::text_of(options.who),
                                options.where.prefix,
-                               options.where.shown})),
+                               options.where.shown,
+                               options.where.longest_ttl})),
           box_(std::make_shared<mailbox>(env.exec)),
           engine_(std::make_shared<postgres::engine>(
               env,
@@ -85,6 +86,9 @@ class postgres_store final : public store {
     postgres::trouble start() {
         auto trouble = engine_->start();
         caps_.wakes = engine_->listens();
+        if (self_->longest_ttl > core::microseconds{0}) {
+            caps_.ttl_max = self_->longest_ttl;
+        }
         return trouble;
     }
 

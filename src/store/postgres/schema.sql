@@ -79,6 +79,15 @@ CREATE UNLOGGED TABLE {schema}.lease_waiter (
 );
 CREATE INDEX lease_waiter_process ON {schema}.lease_waiter (process);
 
+-- For guarantee=strict: in which life of the server the grants so far were given, and until when
+-- nothing is granted. A promoted standby begins a new timeline.
+CREATE TABLE {schema}.lease_epoch (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    timeline text NOT NULL,
+    longest bigint NOT NULL,
+    quiet_until bigint NOT NULL
+);
+
 CREATE FUNCTION {schema}.lease_now_1() RETURNS bigint LANGUAGE sql VOLATILE AS
 $body$ SELECT (date_part('epoch', clock_timestamp()) * 1000000::float8)::bigint $body$;
 
@@ -132,15 +141,44 @@ BEGIN
 END
 $body$;
 
+-- Until when nothing may be granted, for those who ask for guarantee=strict and leases of at most
+-- p_longest. Whatever is new (the timeline, a longer lease, all of it) may follow on grants that are
+-- not known here.
+CREATE FUNCTION {schema}.lease_quiet_1(p_longest bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS
+$body$
+DECLARE
+    e {schema}.lease_epoch%ROWTYPE;
+    v_timeline text := substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+BEGIN
+    SELECT * INTO e FROM {schema}.lease_epoch;
+    IF FOUND AND e.timeline = v_timeline AND e.longest >= p_longest THEN
+        RETURN e.quiet_until;
+    END IF;
+    INSERT INTO {schema}.lease_epoch AS old (timeline, longest, quiet_until)
+    VALUES (v_timeline, p_longest, {schema}.lease_now_1() + p_longest)
+    ON CONFLICT (one) DO UPDATE SET
+        timeline = excluded.timeline,
+        longest = greatest(old.longest, excluded.longest),
+        quiet_until = CASE
+            WHEN old.timeline = excluded.timeline AND old.longest >= excluded.longest
+            THEN old.quiet_until
+            ELSE {schema}.lease_now_1() + greatest(old.longest, excluded.longest) END
+    RETURNING * INTO e;
+    RETURN e.quiet_until;
+END
+$body$;
+
 -- A batch. Entries come in the order of their keys, and of one key releases and renewals first;
 -- their parts are one array each. p_verb: 1 acquire, 2 renew, 3 release, 4 revoke, 5 block. p_flags:
 -- 1 attached, 2 late, 4 the adopter is attached, 8 simple: the only entry of its key, of an exclusive
 -- lease, and nothing but acquire (no mark, no queue), renew (the same fences, no adopter) or release
 -- (no result). p_alone: a row that another transaction has locked is waited for, p_patience ms at
--- most; otherwise its entry is answered 50, to be sent again alone.
+-- most; otherwise its entry is answered 50, to be sent again alone. p_longest: of the leases, with
+-- guarantee=strict; 0 without.
 --
 -- One row per entry, in any order, o_entry says which: o_what is 0 failed (o_code says why),
--- 1 granted, 2 held, 3 done, 4 blocked, 6 too late, 7 renewed, 8 released, 9 finished, 10 not held
+-- 1 granted, 2 held, 3 done, 4 blocked, 5 not ready, 6 too late, 7 renewed, 8 released, 9 finished, 10 not held
 -- (o_code: 1 expired, 2 taken, 3 revoked, 4 gone), 11 revoked, 12 fence moved, 13 block set,
 -- 50 locked. A row with o_entries stands for all of those, all at o_now: o_firsts and o_lasts have
 -- their fences. And for each entry whose key somebody else waits for there is a row 51.
@@ -149,7 +187,7 @@ CREATE FUNCTION {schema}.lease_execute_1(
     p_floor bigint[], p_weight bigint[], p_capacity bigint[], p_flags bigint[], p_seen bigint[],
     p_not_after bigint[], p_queue bigint[], p_value bytea[], p_fresh bigint[], p_keep bigint[],
     p_adopter bytea[], p_reason bytea[], p_process text, p_who text, p_alone boolean,
-    p_patience bigint)
+    p_patience bigint, p_longest bigint)
 RETURNS TABLE (o_what bigint, o_code bigint, o_now bigint, o_first bigint, o_last bigint,
                o_expires bigint, o_retry bigint, o_ticket bigint, o_position bigint,
                o_value bytea, o_value_fence bigint, o_value_mark boolean, o_value_written bigint,
@@ -189,6 +227,7 @@ DECLARE
     v_wake_fences bigint[] := '{}';
     v_wake_all boolean[] := '{}';
     v_asked bigint[] := '{}';
+    v_quiet bigint := 0;  -- nothing is granted until then
     v_count bigint := coalesce(array_length(p_key, 1), 0);
     v_rest bigint[];      -- entries that take the long way
     v_locked bigint[];
@@ -205,6 +244,10 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     PERFORM set_config('lock_timeout', p_patience::text, true);
+
+    IF p_longest > 0 AND 1 = ANY (p_verb) THEN
+        v_quiet := {schema}.lease_quiet_1(p_longest);
+    END IF;
 
     -- The short way: simple entries of rows on which nothing else is, all of a kind in one statement.
     IF v_count > 1 THEN
@@ -252,7 +295,8 @@ BEGIN
                 RETURN NEXT;
             END IF;
         END IF;
-        IF 1 = ANY (p_verb) THEN
+        o_entries := NULL;
+        IF 1 = ANY (p_verb) AND v_quiet <= v_now THEN
             WITH done AS (
                 UPDATE {schema}.lease l
                 SET fence = greatest(v_now, l.fence + 1, p_floor[e.n] + 1), capacity = 1,
@@ -310,7 +354,7 @@ BEGIN
                 END IF;
             END IF;
             v_now := (date_part('epoch', clock_timestamp()) * 1000000::float8)::bigint;
-            IF v_verb = 1 AND p_capacity[i] = 1
+            IF v_verb = 1 AND p_capacity[i] = 1 AND v_quiet <= v_now
                AND (p_not_after[i] IS NULL OR v_now <= p_not_after[i]) THEN
                 IF p_floor[i] = forever THEN
                     o_what := 0; o_code := 2;
@@ -345,7 +389,8 @@ BEGIN
                 RETURN NEXT;
                 CONTINUE;
             END IF;
-            IF v_verb = 5 OR (v_verb = 1 AND (p_not_after[i] IS NULL OR v_now <= p_not_after[i])) THEN
+            IF v_verb = 5 OR (v_verb = 1 AND (p_not_after[i] IS NULL OR v_now <= p_not_after[i])
+                              AND (v_quiet <= v_now OR p_queue[i] > 0)) THEN
                 INSERT INTO {schema}.lease AS l (key) VALUES (v_key)
                 ON CONFLICT (key) DO NOTHING RETURNING * INTO r;
                 IF NOT FOUND THEN
@@ -459,6 +504,9 @@ BEGIN
                 IF h.process <> p_process THEN
                     PERFORM pg_notify('dibs:' || h.process, v_key);
                 END IF;
+            ELSIF v_now < v_quiet THEN
+                o_what := 5;
+                o_retry := v_quiet - v_now;
             ELSE
                 v_base := greatest(r.fence, p_floor[i]);
                 IF v_base = forever THEN
@@ -509,7 +557,7 @@ BEGIN
                     END IF;
                 END IF;
             END IF;
-            IF o_what IN (2, 4) AND p_queue[i] > 0 THEN
+            IF o_what IN (2, 4, 5) AND p_queue[i] > 0 THEN
                 IF v_ticket IS NULL THEN
                     r.last_ticket := r.last_ticket + 1;
                     r.queued := true;

@@ -16,7 +16,7 @@ std::string call(const std::string& schema, std::string_view function, int param
 }  // namespace
 
 statements::statements(const std::string& quoted_schema)
-    : texts_{call(quoted_schema, "lease_execute_1", 21),
+    : texts_{call(quoted_schema, "lease_execute_1", 22),
              call(quoted_schema, "lease_list_1", 3),
              call(quoted_schema, "lease_watch_1", 3),
              call(quoted_schema, "lease_unwatch_1", 2),

@@ -375,6 +375,11 @@ core::answer answer_in(const row& told, const core::verb& what, const caller& se
         given.reason = told.bytes(o_reason);
     }
     given.waiters = told.truth(o_waiters);
+    if (given.what == verdict::not_ready) {
+        given.detail = self.where +
+                       ": the server was promoted, or is used in this way for the first time; "
+                       "nothing is granted until every lease of before is over";
+    }
     given.lost = given.what == verdict::not_held ? loss_of(told.number(o_code)) : loss::none;
     return given;
 }
@@ -567,6 +572,7 @@ parameters parameters_of(const std::vector<core::entry>& entries,
     made.truth(alone);
     made.number(std::max<std::int64_t>(
         std::chrono::duration_cast<core::milliseconds>(patience).count(), 1));
+    made.number(self.longest_ttl.count());
     return made;
 }
 

@@ -16,10 +16,11 @@ namespace dibs::store::postgres {
 
 /// Who asks.
 struct caller {
-    std::string process;  ///< drawn at opening
-    std::string who;      ///< a party as text
-    std::string prefix;   ///< before every key
-    std::string where;    ///< the store, for people
+    std::string process;               ///< drawn at opening
+    std::string who;                   ///< a party as text
+    std::string prefix;                ///< before every key
+    std::string where;                 ///< the store, for people
+    core::microseconds longest_ttl{};  ///< with guarantee=strict; else 0
 };
 
 /// A party as one text that the server can keep, and back.
