@@ -3,9 +3,28 @@
 
 #include "guard/talk.hpp"
 
+#include <array>
+#include <cstdlib>
+
 namespace dibs::guard {
 
-session::session(const std::string& url) : line_(::PQconnectdb(url.c_str()), &::PQfinish) {
+namespace {
+
+PGconn* connect(const std::string& url) {
+    // What stands before `dbname` counts unless the URL says something else.
+    const bool is_set = std::getenv("PGCONNECT_TIMEOUT") != nullptr;
+    const std::array<const char*, 4> keywords{"fallback_application_name",
+                                              is_set ? "dbname" : "connect_timeout",
+                                              is_set ? nullptr : "dbname",
+                                              nullptr};
+    const std::array<const char*, 4> values{
+        "dibs", is_set ? url.c_str() : "5", is_set ? nullptr : url.c_str(), nullptr};
+    return ::PQconnectdbParams(keywords.data(), values.data(), 1);
+}
+
+}  // namespace
+
+session::session(const std::string& url) : line_(connect(url), &::PQfinish) {
     if (::PQstatus(line_.get()) != CONNECTION_OK) {
         throw error(make_error_code(errc::store_unreachable), last_message(line_.get()));
     }

@@ -11,7 +11,8 @@ namespace dibs::guard {
 
 class session {
   public:
-    /// `url`: as libpq takes it. Errors: dibs::error, `store_unreachable`.
+    /// `url`: as libpq takes it. Waits for 5 s per address, or as the URL or PGCONNECT_TIMEOUT say.
+    /// Errors: dibs::error, `store_unreachable`.
     explicit session(const std::string& url);
 
     [[nodiscard]] PGconn* raw() const noexcept { return line_.get(); }

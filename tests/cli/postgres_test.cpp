@@ -75,6 +75,24 @@ TEST(GuardCommand, TellsWhatIsWrong) {
     EXPECT_FALSE(has(gone.err, "hush")) << gone.err;
 }
 
+TEST(GuardCommand, DoesNotWaitForEverForAServerThatIsSilent) {
+    const folder here;
+    const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    ASSERT_EQ(::bind(silent, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+    ASSERT_EQ(::listen(silent, 8), 0);
+    ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    const auto port = std::to_string(ntohs(at.sin_port));
+    const auto asked =
+        run_dibs(here, {"guard", "install", "--store", "postgres://u@127.0.0.1:" + port + "/x"});
+    EXPECT_EQ(asked.status, 69);
+    EXPECT_TRUE(has(asked.err, "timeout expired")) << asked.err;
+    ::close(silent);
+}
+
 TEST(Migration, OneRunsItAndThoseWhoWaitDoNotHoldUpAConcurrentIndex) {
     const folder here;
     const postgres_server server;
