@@ -65,13 +65,15 @@ std::chrono::milliseconds left(clock::time_point until) {
                     std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()));
 }
 
-/// Until `until`, or until all who may write have closed it.
-void read_all(int from, clock::time_point until, captured_run& into) {
+/// Until `until`, until all who may write have closed it, or until the command has ended and what it wrote is read: what it
+/// left in the background may keep it open for ever.
+void read_all(int from, int end, clock::time_point until, captured_run& into) {
     std::array<char, 4096> piece{};
     for (;;) {
-        pollfd wanted{.fd = from, .events = POLLIN, .revents = 0};
+        std::array<pollfd, 2> wanted{{{.fd = from, .events = POLLIN, .revents = 0},
+                                      {.fd = end, .events = POLLIN, .revents = 0}}};
         const auto patience = left(until);
-        const int ready = ::poll(&wanted, 1, static_cast<int>(patience.count()));
+        const int ready = ::poll(wanted.data(), wanted.size(), static_cast<int>(patience.count()));
         if (ready < 0 && errno != EINTR) {
             fail("waiting for the command's output");
         }
@@ -82,7 +84,13 @@ void read_all(int from, clock::time_point until, captured_run& into) {
         if (ready < 0) {
             continue;
         }
+        if (wanted[0].revents == 0 || (wanted[1].revents != 0 && into.too_long)) {
+            return;
+        }
         const auto got = ::read(from, piece.data(), piece.size());
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
         if (got <= 0) {
             return;
         }
@@ -123,6 +131,7 @@ captured_run run_captured(const signal_desk& desk,
         fail("no process for the command");
     }
     if (child == 0) {
+        ::setpgid(0, 0);
         ::dup2(fed.get(), STDIN_FILENO);
         ::dup2(writer.get(), STDOUT_FILENO);
         desk.restore_in_child();
@@ -131,16 +140,17 @@ captured_run run_captured(const signal_desk& desk,
         (void)!::write(STDERR_FILENO, complaint.data(), complaint.size());
         ::_exit(why == ENOENT ? exit_status::not_found : exit_status::cannot_execute);
     }
+    ::setpgid(child, child);
     writer = file_descriptor{};
     const file_descriptor end{static_cast<int>(::syscall(SYS_pidfd_open, child, 0))};
     captured_run told;
-    read_all(reader.get(), until, told);
+    read_all(reader.get(), end.get(), until, told);
     int status = 0;
     if (told.timed_out || !reap(child, end.get(), until, status)) {
         told.timed_out = true;
-        ::kill(child, SIGTERM);
+        ::kill(-child, SIGTERM);
         if (!reap(child, end.get(), clock::now() + time_to_end, status)) {
-            ::kill(child, SIGKILL);
+            ::kill(-child, SIGKILL);
             ::waitpid(child, &status, 0);
         }
     }

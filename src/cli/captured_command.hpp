@@ -18,8 +18,9 @@ struct captured_run {
     std::string output;
 };
 
-/// `input` is its stdin, `output` its stdout; stderr stays ours. After `patience` it gets TERM, and soon after KILL. Errors:
-/// failure (no process or memory to be had).
+/// `input` is its stdin, `output` what it has written to its stdout when it ends, whoever else still has that open; stderr
+/// stays ours. It is the head of a process group of its own, so that a Ctrl-C at the terminal is for dibs alone. After
+/// `patience` that group gets TERM, and soon after KILL. Errors: failure (no process or memory to be had).
 [[nodiscard]] captured_run run_captured(const signal_desk& desk,
                                         const std::vector<std::string>& command,
                                         const std::vector<std::string>& environment,

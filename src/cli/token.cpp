@@ -82,8 +82,10 @@ shared_value::blocking_fetch fetch_by(const std::vector<std::string>& command,
         });
         environment.push_back("DIBS_TOKEN_NAME=" + wanted.name);
         environment.push_back("DIBS_FENCE=" + std::to_string(request.fence));
-        const auto successor =
-            request.previous ? std::move(request.previous->successor) : std::string{};
+        auto successor = request.previous ? std::move(request.previous->successor) : std::string{};
+        if (!successor.empty()) {
+            successor += '\n';  // or `read` in a shell counts it as the end of the input
+        }
         return answer_of(run_captured(desk, command, environment, successor, wanted.timeout),
                          wanted.life);
     };

@@ -30,7 +30,8 @@ constexpr std::array<std::string_view, 7> final_errors{"invalid_grant",
                                                        "invalid_request",
                                                        "access_denied"};
 
-fetched failed(std::string why, fetched::ending how = fetched::ending::failed) {
+/// By default the provider may have been asked, and have answered.
+fetched failed(std::string why, fetched::ending how = fetched::ending::unknown) {
     fetched made;
     made.how = how;
     made.trouble = core::printable(why);
@@ -73,8 +74,17 @@ std::string text_in(const json& object, const char* name) {
     return at != object.end() && at->is_string() ? at->get<std::string>() : std::string{};
 }
 
+/// Some answers always have the field, and nothing in it when there is no error.
+bool tells_error(const json& answer) {
+    const auto at = answer.find("error");
+    return at != answer.end() && *at != json() && *at != json("") && *at != json(false);
+}
+
 fetched error_in(const json& answer) {
-    const auto error = text_in(answer, "error");
+    auto error = text_in(answer, "error");
+    if (error.empty()) {
+        error = "an error";
+    }
     const auto more = text_in(answer, "error_description");
     const bool final =
         std::find(final_errors.begin(), final_errors.end(), error) != final_errors.end();
@@ -108,15 +118,21 @@ fetched answer_of(const captured_run& run, std::optional<std::chrono::millisecon
     const auto text = without_line_end(run.output);
     const auto answer =
         !text.empty() && text.front() == '{' ? json::parse(text, nullptr, false) : json();
-    if (answer.is_object() && answer.contains("error")) {
+    if (answer.is_object() && tells_error(answer)) {
         return error_in(answer);
     }
     if (run.timed_out) {
-        return failed("the command did not end in time (--timeout)");
+        // What has come whole is not thrown away: a credential in it may be the only one.
+        auto made = answer.is_object() ? value_in(answer, life) : fetched{};
+        return made.how == fetched::ending::good
+                   ? made
+                   : failed("the command did not end in time (--timeout)");
     }
     if (run.status != 0) {
+        const bool killed = run.status > exit_status::signal_base;
         return failed("the command ended with status " + std::to_string(run.status),
                       run.status == exit_status::refused ? fetched::ending::refused
+                      : killed                           ? fetched::ending::unknown
                                                          : fetched::ending::failed);
     }
     if (run.too_long) {

@@ -2,6 +2,7 @@
 #include "cli/token_report.hpp"
 
 #include "cli/duration.hpp"
+#include "cli/exit_status.hpp"
 #include "cli/failure.hpp"
 #include "cli/json.hpp"
 #include "cli/speech.hpp"
@@ -26,6 +27,10 @@ std::string in_single_quotes(std::string_view text) {
         made += one == '\'' ? std::string("'\\''") : std::string(1, one);
     }
     return made + "'";
+}
+
+bool is_control(char one) {
+    return static_cast<unsigned char>(one) < 0x20 || one == 0x7f;
 }
 
 json_value whole_ms(core::microseconds span) {
@@ -65,26 +70,41 @@ std::string state_of(const dibs::record& record, const cached_record& kept) {
 }  // namespace
 
 std::string show_token(const told_token& token, token_output as) {
+    const auto refuse = [&](const std::string& why) {
+        throw failure(exit_status::unavailable, "the token of " + quoted_key(token.name) + why);
+    };
     switch (as) {
         case token_output::text:
             return token.value + "\n";
         case token_output::header:
+            if (std::any_of(token.value.begin(), token.value.end(), is_control)) {
+                refuse(" holds a control character, and cannot be a header");
+            }
             return "Authorization: Bearer " + token.value + "\n";
         case token_output::env:
+            if (token.value.find('\0') != std::string::npos) {
+                refuse(" holds a NUL, and cannot be a variable");
+            }
             return "DIBS_TOKEN=" + in_single_quotes(token.value) +
                    "\nDIBS_TOKEN_FENCE=" + std::to_string(token.fence) + "\n";
         case token_output::json:
             break;
     }
-    return object_json({{"name", token.name},
-                        {"value", token.value},
-                        {"fence", token.fence},
-                        {"generation", token.generation},
-                        {"valid_for_ms",
-                         token.valid_for ? json_value(std::int64_t{token.valid_for->count()})
-                                         : json_value(nullptr)}},
-                       json_layout::one_line) +
-           "\n";
+    auto told = object_json({{"name", token.name},
+                             {"value", token.value},
+                             {"fence", token.fence},
+                             {"generation", token.generation},
+                             {"valid_for_ms",
+                              token.valid_for ? json_value(std::int64_t{token.valid_for->count()})
+                                              : json_value(nullptr)}},
+                            json_layout::one_line);
+    // Which is what stands there instead of what is not UTF-8.
+    constexpr std::string_view replacement = "\xEF\xBF\xBD";
+    if (told.find(replacement) != std::string::npos &&
+        token.value.find(replacement) == std::string::npos) {
+        refuse(" is not UTF-8, and cannot be told in JSON");
+    }
+    return told + "\n";
 }
 
 std::string show_token_status(const dibs::record& record, const std::string& store, bool json) {

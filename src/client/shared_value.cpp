@@ -141,7 +141,12 @@ cached_outcome shared_value::get(cached_wish wish, std::stop_token stop) {
     });
     if (outcome.verdict == cached_verdict::value) {
         const std::lock_guard lock(mutex_);
-        if (!last_ || last_->fence <= outcome.fence) {
+        // The store was emptied, and counts from below what was refused.
+        const bool counts_anew = outcome.fence <= wish.seen;
+        if (counts_anew && rejected_ <= wish.seen) {
+            rejected_ = 0;
+        }
+        if (!last_ || last_->fence <= outcome.fence || counts_anew) {
             last_ = std::make_shared<const cached_outcome>(outcome);
         }
     }

@@ -39,6 +39,19 @@ microseconds plus(microseconds one, microseconds other) {
     return one >= cached_record::unlimited - other ? cached_record::unlimited : one + other;
 }
 
+/// Providers quote what they were given, and why a fetch failed is shown to everybody.
+void blank(std::string& text, const std::string& secret) {
+    constexpr std::size_t shortest = 4;
+    constexpr std::string_view instead = "***";
+    if (secret.size() < shortest) {
+        return;
+    }
+    for (auto at = text.find(secret); at != std::string::npos;
+         at = text.find(secret, at + instead.size())) {
+        text.replace(at, secret.size(), instead);
+    }
+}
+
 }  // namespace
 
 class cached_value::call {
@@ -48,7 +61,7 @@ class cached_value::call {
         until = wish.wait >= instant::max() - now ? instant::max() : now + wish.wait;
     }
 
-    const cached_wish wish;
+    cached_wish wish;
     completion done;
     const instant since;
     instant until;
@@ -256,7 +269,9 @@ void cached_value::serve_by_what_is_known(bool just_fetched) {
                                                                     : cached_verdict::failing;
             outcome.detail = record.trouble;
             outcome.fence = record.value_fence;
-            outcome.retry_after = std::chrono::ceil<microseconds>(known_->fresh_until - now);
+            outcome.retry_after = known_->fresh_until == instant::max()
+                                      ? cached_record::unlimited
+                                      : std::chrono::ceil<microseconds>(known_->fresh_until - now);
             end(one, std::move(outcome));
         }
     }
@@ -446,7 +461,26 @@ bool cached_value::read(const std::optional<core::kept_result>& found, instant s
     made->fresh_until = after(sent, found->fresh_left);
     made->looked_at = env_.time.now();
     known_ = std::move(made);
+    doubt_what_was_seen(known_->fence, known_->record.value_fence);
     return true;
+}
+
+/// Fences rise, so one that is larger than what is kept was never told with a value of this store: a slip, or one from
+/// before the store was emptied and its clock set back. What is kept now is what such a caller does not want; without
+/// this no fetch could ever bring what it wants.
+void cached_value::doubt_what_was_seen(core::fence_number known, core::fence_number of_value) {
+    for (const auto& one : calls_) {
+        if (one->wish.seen > known) {
+            one->wish.seen = of_value;
+        }
+    }
+}
+
+/// Nobody has seen a value refused whose fetch began after he asked.
+void cached_value::take_for_unseen(core::fence_number from) {
+    for (const auto& one : calls_) {
+        one->wish.seen = std::min(one->wish.seen, from - 1);
+    }
 }
 
 void cached_value::read_under_lease(const flight_ptr& which, bool with_intent) {
@@ -528,6 +562,7 @@ void cached_value::begin_fetch(const flight_ptr& which) {
     }
     fetch_request request;
     request.fence = which->lease->fence();
+    take_for_unseen(request.fence);
     if (known_) {
         request.previous = known_->record;
     }
@@ -539,25 +574,11 @@ void cached_value::begin_fetch(const flight_ptr& which) {
 }
 
 void cached_value::ended(const flight_ptr& which, fetched brought) {
-    auto made = present();
     if (brought.how != fetched::ending::good) {
-        auto pause = terms_.refused_for;
-        auto how = cached_state::refused;
-        if (brought.how == fetched::ending::failed) {
-            how = cached_state::failing;
-            pause = terms_.backoff;
-            for (unsigned doubled = 0; doubled < made.failures && pause < terms_.longest_backoff;
-                 ++doubled) {
-                pause *= 2;
-            }
-            pause = spread(std::min(pause, terms_.longest_backoff), 200);
-            if (brought.retry_after) {
-                pause = std::max(pause, std::min(*brought.retry_after, terms_.longest_pause));
-            }
-        }
-        failed(which, how, pause, std::move(brought.trouble));
+        fell_short(which, std::move(brought));
         return;
     }
+    auto made = present();
     const auto took = std::chrono::ceil<microseconds>(env_.time.now() - which->fetch_began);
     const auto life = std::max(brought.life, microseconds::zero());
     made.state = cached_state::good;
@@ -577,9 +598,39 @@ void cached_value::ended(const flight_ptr& which, fetched brought) {
         const auto due = spread(life / 1000 * terms_.refresh_permille, 50);
         which->fresh = std::max(terms_.floor, due - took);
     }
+    if (made.life <= microseconds::zero()) {
+        // Its credential counts all the same.
+        made.state = cached_state::failing;
+        made.pause = pause_after(known_ ? known_->record.failures : 0);
+        made.failures = known_ ? known_->record.failures + 1 : 1;
+        made.trouble = "the value that was fetched had run out when it came";
+        which->fresh = made.pause;
+    }
     which->good = true;
     which->brought = std::move(made);
     keep(which);
+}
+
+void cached_value::fell_short(const flight_ptr& which, fetched brought) {
+    const auto before = present();
+    blank(brought.trouble, before.successor);
+    blank(brought.trouble, before.value);
+    if (brought.how == fetched::ending::refused) {
+        failed(which, cached_state::refused, terms_.refused_for, std::move(brought.trouble));
+        return;
+    }
+    if (brought.how == fetched::ending::unknown && at_stake(before) && !terms_.retry_after_doubt) {
+        failed(which,
+               cached_state::refused,
+               cached_record::unlimited,
+               brought.trouble + "; whether the fetch has used up the credential is unknown");
+        return;
+    }
+    auto pause = pause_after(before.failures);
+    if (brought.retry_after) {
+        pause = std::max(pause, std::min(*brought.retry_after, terms_.longest_pause));
+    }
+    failed(which, cached_state::failing, pause, std::move(brought.trouble));
 }
 
 void cached_value::failed(const flight_ptr& which,
@@ -772,6 +823,14 @@ cached_record cached_value::present() const {
         return {};
     }
     return aged(known_->record, std::chrono::ceil<microseconds>(env_.time.now() - known_->since));
+}
+
+microseconds cached_value::pause_after(unsigned failures) {
+    auto pause = terms_.backoff;
+    for (unsigned doubled = 0; doubled < failures && pause < terms_.longest_backoff; ++doubled) {
+        pause *= 2;
+    }
+    return spread(std::min(pause, terms_.longest_backoff), 200);
 }
 
 bool cached_value::at_stake(const cached_record& record) const noexcept {

@@ -66,7 +66,12 @@ struct fetch_request {
 };
 
 struct fetched {
-    enum class ending : std::uint8_t { good, failed, refused } how = ending::failed;
+    enum class ending : std::uint8_t {
+        good,
+        failed,
+        refused,
+        unknown,  ///< failed, after the provider may have taken the credential
+    } how = ending::failed;
     std::string value;
     core::microseconds life{};             ///< from the beginning of the fetch on
     std::optional<std::string> successor;  ///< empty: that of before stays
@@ -155,6 +160,7 @@ class cached_value {
     void give_back(const flight_ptr& which, const core::kept_result& found);
     void begin_fetch(const flight_ptr& which);
     void ended(const flight_ptr& which, fetched brought);
+    void fell_short(const flight_ptr& which, fetched brought);
     void failed(const flight_ptr& which,
                 cached_state how,
                 core::microseconds pause,
@@ -176,7 +182,11 @@ class cached_value {
     void tell_value(const call_ptr& which);
     void tell_busy(const call_ptr& which);
 
+    void take_for_unseen(core::fence_number from);
+    void doubt_what_was_seen(core::fence_number known, core::fence_number of_value);
+
     [[nodiscard]] cached_record present() const;
+    [[nodiscard]] core::microseconds pause_after(unsigned failures);
     [[nodiscard]] bool at_stake(const cached_record& record) const noexcept;
     [[nodiscard]] core::result_to_keep to_keep(const cached_record& record,
                                                core::microseconds fresh);

@@ -108,6 +108,85 @@ TEST_F(Token, TheNextFetchIsGivenTheRefreshTokenOfTheLast) {
     EXPECT_EQ(presented(), (std::vector<std::string>{"", "c1", "c2", "c2"}));
 }
 
+TEST_F(Token, TheRefreshTokenIsALineForTheShell) {
+    write_file(fetch,
+               "#!/bin/sh\nread -r credential || credential=first\necho \"$credential\" >>" +
+                   here.file("presented") +
+                   "\necho '{\"access_token\":\"t\",\"expires_in\":60,\"refresh_token\":\"c\"}'\n");
+    EXPECT_EQ(get().out, "t\n");
+    EXPECT_EQ(run_dibs(here, words("refresh")).out, "t\n");
+    EXPECT_EQ(presented(), (std::vector<std::string>{"first", "c"}));
+}
+
+TEST_F(Token, WhatACommandLeavesInTheBackgroundHoldsNothingUp) {
+    answer(R"(sleep 600 & echo $! >>)" + here.file("sleepers") +
+           R"(; echo "{\"access_token\":\"t$n\",\"expires_in\":3600,\"refresh_token\":\"c$n\"}")");
+    EXPECT_EQ(get({"--timeout", "20s"}).out, "t1\n");
+    const auto left = std::stoi(read_file(here.file("sleepers")));
+    EXPECT_EQ(::kill(left, SIGKILL), 0) << "it was left alone";
+}
+
+TEST_F(Token, ATimeOutEndsAllThatTheCommandStarted) {
+    answer("sleep 600 & echo $! >" + here.file("sleeper") + "; wait");
+    EXPECT_EQ(get({"--timeout", "1s"}).status, 69);
+    const auto left = std::stoi(read_file(here.file("sleeper")));
+    EXPECT_TRUE(eventually([&] {
+        const auto stat = "/proc/" + std::to_string(left) + "/stat";
+        return !exists(stat) || contains(read_file(stat), ") Z");
+    }));
+}
+
+TEST_F(Token, TheCommandIsNotInTheProcessGroupOfTheTerminal) {
+    answer("cut -d' ' -f5 /proc/$$/stat >" + here.file("group") + "; echo $$ >" + here.file("pid") +
+           "; echo t");
+    EXPECT_EQ(get({"--life", "1h"}).out, "t\n");
+    EXPECT_EQ(read_file(here.file("group")), read_file(here.file("pid")));
+}
+
+TEST_F(Token, WhatCameWholeBeforeTheTimeOutCounts) {
+    answer(R"(echo "{\"access_token\":\"t$n\",\"expires_in\":3600}"; sleep 600)");
+    EXPECT_EQ(get({"--timeout", "1s"}).out, "t1\n");
+}
+
+TEST_F(Token, AnEmptyErrorIsNone) {
+    for (const auto* const nothing : {"null", "\\\"\\\"", "false"}) {
+        answer(std::string(R"(echo "{\"error\":)") + nothing +
+               R"(,\"access_token\":\"t\",\"expires_in\":3600}")");
+        const auto told = run_dibs(here, words("refresh"));
+        EXPECT_EQ(told.out, "t\n") << told.err;
+    }
+}
+
+TEST_F(Token, ACredentialMayBeUsedUpByACommandThatDoesNotTell) {
+    for (const auto* const script :
+         {"kill -9 $$", "sleep 60", "echo '{\"access_token\":\"x\"}'", "echo '{broken'"}) {
+        SCOPED_TRACE(script);
+        EXPECT_EQ(run_dibs(here, {"token", "forget", "crm"}).status, 0);
+        const auto before = presented().size();
+        answer(script);
+        for (int at = 0; at < 2; ++at) {
+            const auto told = get({"--timeout", "500ms", "--rotating"});
+            EXPECT_EQ(told.status, 77) << told.err;
+            EXPECT_TRUE(contains(told.err, "used up the credential is unknown")) << told.err;
+            EXPECT_TRUE(contains(told.err, "until somebody has seen to it")) << told.err;
+        }
+        EXPECT_EQ(presented().size(), before + 1);
+    }
+}
+
+TEST_F(Token, ATokenThatAFormatCannotTellIsNotTold) {
+    answer(R"(printf '{"access_token":"a\\r\\nX-Evil: 1\\u0000","expires_in":3600}')");
+    EXPECT_EQ(get({"-o", "header"}).status, 69);
+    EXPECT_EQ(get({"-o", "header"}).out, "");
+    EXPECT_EQ(get({"-o", "env"}).status, 69);
+    EXPECT_EQ(get({"-o", "json"}).status, 0);
+    answer(R"(printf '\377\376abc')");
+    EXPECT_EQ(run_dibs(here, words("refresh", {"--life", "1h", "-o", "json"})).status, 69);
+    EXPECT_EQ(get().out,
+              "\xff\xfe"
+              "abc\n");
+}
+
 TEST_F(Token, FormatsAreFitForWhatReadsThem) {
     answer(R"(echo "it's")");
     EXPECT_EQ(get({"--life", "1h", "-o", "header"}).out, "Authorization: Bearer it's\n");

@@ -158,6 +158,7 @@ TEST_F(CachedValue, ACredentialThatMayHaveBeenUsedIsNotPresentedAgain) {
     const auto told = b.get({.wait = 10s});
     EXPECT_EQ(told.verdict, cached_verdict::refused);
     EXPECT_NE(told.detail.find("pid 7"), std::string::npos) << told.detail;
+    EXPECT_EQ(told.retry_after, cached_record::unlimited);
     EXPECT_EQ(from.fetches, 2);
     EXPECT_FALSE(from.family_revoked);
     // It was not dead, only cut off: what it brought replaces the doubt.
@@ -166,6 +167,78 @@ TEST_F(CachedValue, ACredentialThatMayHaveBeenUsedIsNotPresentedAgain) {
     world.advance(20s);
     EXPECT_EQ(c.get().value, "t2");
     EXPECT_EQ(from.fetches, 2);
+}
+
+TEST_F(CachedValue, AFetchThatMayHaveReachedTheProviderIsNotRepeated) {
+    from.rotates = true;
+    EXPECT_EQ(a.get().value, "t1");
+    world.advance(61s);
+    from.instead = [](int number) -> std::optional<fetched> {
+        fetched answer;
+        answer.how = fetched::ending::unknown;
+        answer.trouble = "cut off";
+        return number == 2 ? std::optional(answer) : std::nullopt;
+    };
+    for (auto* one : {&a, &b, &a}) {
+        const auto told = one->get({.wait = 10s});
+        EXPECT_EQ(told.verdict, cached_verdict::refused);
+        EXPECT_NE(told.detail.find("cut off; whether"), std::string::npos) << told.detail;
+        world.advance(1h);
+    }
+    EXPECT_EQ(from.fetches, 2);
+}
+
+TEST_F(CachedValue, WithoutACredentialOfOneUseItIsRepeated) {
+    from.instead = [](int number) -> std::optional<fetched> {
+        fetched answer;
+        answer.how = fetched::ending::unknown;
+        return number == 1 ? std::optional(answer) : std::nullopt;
+    };
+    EXPECT_EQ(a.get().verdict, cached_verdict::failing);
+    world.advance(2s);
+    EXPECT_EQ(a.get().value, "t2");
+}
+
+TEST_F(CachedValue, AFenceThatNoValueHadCausesOneFetch) {
+    constexpr core::fence_number no_value_had = 9'007'199'254'740'991;
+    EXPECT_EQ(a.get({.seen = no_value_had}).value, "t1");
+    EXPECT_EQ(from.fetches, 1);
+    const auto told = stampede(17, {.seen = no_value_had});
+    ASSERT_TRUE(all_told(told, 10s));
+    for (const auto& one : told) {
+        EXPECT_EQ((*one)->value, "t2");
+    }
+    EXPECT_EQ(from.fetches, 2);
+}
+
+TEST_F(CachedValue, AValueThatHasRunOutWhenItComesIsAFailure) {
+    from.rotates = true;
+    from.life = 150ms;
+    const auto before = world.now();
+    const auto told = a.get({.wait = 30s});
+    EXPECT_EQ(told.verdict, cached_verdict::failing);
+    EXPECT_NE(told.detail.find("run out"), std::string::npos) << told.detail;
+    EXPECT_LT(world.now() - before, 1s);
+    EXPECT_EQ(b.get().verdict, cached_verdict::failing);
+    EXPECT_EQ(from.fetches, 1);
+    from.life = 60s;
+    world.advance(2s);
+    EXPECT_EQ(b.get().value, "t2") << "with the credential that the first one brought";
+    EXPECT_FALSE(from.family_revoked);
+}
+
+TEST_F(CachedValue, WhatAProviderQuotesOfTheSecretsIsBlanked) {
+    from.instead = [](int number) -> std::optional<fetched> {
+        fetched answer;
+        answer.life = 60s;
+        answer.how = number == 1 ? fetched::ending::good : fetched::ending::refused;
+        answer.value = "the-token";
+        answer.successor = "the-credential";
+        answer.trouble = "the-credential of the-token is revoked: the-credential";
+        return answer;
+    };
+    const auto first = a.get();
+    EXPECT_EQ(a.get({.seen = first.fence}).detail, "*** of *** is revoked: ***");
 }
 
 TEST_F(CachedValue, AProviderThatTakesACredentialAgainIsAskedAgain) {
