@@ -325,12 +325,13 @@ class command_reader {
 // --- URLs of stores ------------------------------------------------------------------------------
 
 /// Known options whose values may be shown.
-constexpr std::array<std::string_view, 13> harmless{"create",
+constexpr std::array<std::string_view, 14> harmless{"create",
                                                     "synchronous",
                                                     "sslmode",
                                                     "prefix",
                                                     "db",
                                                     "guarantee",
+                                                    "max_ttl",
                                                     "ca",
                                                     "cert",
                                                     "sni",

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace dibs::testing {
@@ -55,6 +56,14 @@ TEST(RedisDemo, ComeAboutAsTold) {
              "0"}),
         "0")
         << "keys that never expire";
+}
+
+TEST(RedisDemo, TwoAtOnceDoNotMeet) {
+    const redis_server server;
+    const auto line = std::string{DIBS_COMMAND} + " demo duplicate-jobs --store " + server.url();
+    const auto both =
+        "(" + line + ") & first=$!; " + line + "; second=$?; wait $first && exit $second";
+    EXPECT_EQ(std::system(both.c_str()), 0);
 }
 
 TEST(RedisDemo, FailoverGivesTheLockTwiceAndTheRowRefusesTheFirst) {

@@ -53,6 +53,10 @@ TEST_F(RedisDiagnosis, NamesTheOldestHolder) {
     const auto found = about("locks");
     EXPECT_EQ(found->what.find("2 held, the longest for"), 0U) << found->what;
     EXPECT_NE(found->what.find("first by here"), std::string::npos) << found->what;
+    ASSERT_EQ(server.ask({"SET", "second", "theirs"}), "OK");
+    const auto both = about("locks")->what;
+    EXPECT_NE(both.find("2 held, the longest for"), std::string::npos) << both;
+    EXPECT_NE(both.find(", 1 of them by other programs"), std::string::npos) << both;
 }
 
 TEST_F(RedisDiagnosis, TellsWhichRightsAreMissing) {

@@ -4,6 +4,7 @@
 
 #include "redis_peer.hpp"
 
+#include <optional>
 #include <thread>
 
 namespace dibs::testing {
@@ -12,6 +13,12 @@ namespace {
 
 struct RedisFault : ::testing::Test {
     void open() { ASSERT_EQ(peer.open(), std::error_code{}) << peer.detail; }
+    std::error_code error_of_a_look(const std::string& key, std::size_t limit = 1) {
+        std::optional<core::page> told;
+        peer.opened->list(key, {}, limit, [&](core::page page) { told = std::move(page); });
+        EXPECT_TRUE(peer.world.run_until([&] { return told.has_value(); }));
+        return told ? told->error : errc::timed_out;
+    }
 
     redis_server server;
     redis_peer peer{server};
@@ -421,6 +428,19 @@ TEST_F(RedisFault, ARecordOfANewerReleaseIsRefused) {
         EXPECT_EQ(refused.error, errc::newer_format) << refused.detail;
     }
     EXPECT_EQ(server.ask({"GET", "l"}), "dibs2 x y z");
+    EXPECT_EQ(error_of_a_look("k"), errc::newer_format);
+}
+
+TEST_F(RedisFault, AKeyThatCannotBeReadIsNotShownAsFree) {
+    open();
+    ASSERT_EQ(server.ask({"RPUSH", "list", "x"}), "1");
+    ASSERT_EQ(server.ask({"SET", "{hash}:~dibs", "x"}), "OK");
+    for (const auto* key : {"list", "hash"}) {
+        EXPECT_EQ(error_of_a_look(key), errc::invalid_key) << key;
+    }
+    EXPECT_EQ(error_of_a_look("free"), std::error_code{});
+    ASSERT_EQ(peer.insist(acquire_of("hash:other", holder_of(1))).what, verdict::granted);
+    EXPECT_EQ(error_of_a_look("hash", 100), std::error_code{}) << "a listing leaves it out";
 }
 
 }  // namespace dibs::testing

@@ -25,6 +25,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -37,16 +38,14 @@ namespace {
 
 constexpr int containers = 3;
 constexpr auto length_of_work = std::chrono::milliseconds{120};
-constexpr std::string_view job_key = "demo:nightly-report";
-
 constexpr std::array worker_options{
     option{"name", 0, "NAME", "of the container"},
     option{"outbox", 0, "FILE", "where the e-mails go"},
-    option{"locked", 0, "", "take the lock, in the store that DIBS_STORE names"},
+    option{"locked", 0, "KEY", "take that lock, in the store that DIBS_STORE names"},
 };
 const command_syntax worker_syntax{
     .name = "demo-worker",
-    .usage = "dibs demo-worker --name NAME --outbox FILE [--locked]",
+    .usage = "dibs demo-worker --name NAME --outbox FILE [--locked KEY]",
     .summary = "One process of a demo.",
     .options = worker_options,
 };
@@ -98,7 +97,7 @@ class worker {
     std::string outbox_;
 };
 
-void work_with_lock(const worker& self, const std::string& url) {
+void work_with_lock(const worker& self, const std::string& url, const std::string& job_key) {
     store_choice store;
     store.url = url;
     auto through = open_client(store, "dibs demo duplicate-jobs");
@@ -179,7 +178,7 @@ bool read_line(container& from, std::string& line) {
 }
 
 /// Runs one round and returns how many e-mails lie in the outbox.
-int play(const std::string& outbox, const std::string* store) {
+int play(const std::string& outbox, const std::string* store, const std::string& job_key) {
     const auto gate = open_pipe();
     std::vector<container> all;
     for (int number = 1; number <= containers; ++number) {
@@ -190,7 +189,7 @@ int play(const std::string& outbox, const std::string* store) {
         if (store != nullptr) {
             // Not on the command line, which everybody may read: it may hold a password.
             ::setenv("DIBS_STORE", store->c_str(), 1);
-            command.push_back("--locked");
+            command.push_back("--locked=" + job_key);
         }
         all.push_back(start_container(command, gate[0]));
     }
@@ -237,10 +236,13 @@ int demo_duplicate_jobs(const demo_scene& scene) {
             std::to_string(length_of_work.count()) +
             " ms of work, then an e-mail to the customers). Times are those of this host (" +
             zone() + ").\n\nwithout a lock:\n");
-    (void)play(scene.folder + "/outbox-without", nullptr);
+    // Another demo may be at work on the same server.
+    const auto job_key =
+        std::filesystem::path(scene.folder).filename().string() + ":nightly-report";
+    (void)play(scene.folder + "/outbox-without", nullptr, job_key);
     deliver("\nwith dibs:\n");
-    return play(scene.folder + "/outbox-with", &store) == 1 ? exit_status::ok
-                                                            : exit_status::trouble;
+    return play(scene.folder + "/outbox-with", &store, job_key) == 1 ? exit_status::ok
+                                                                     : exit_status::trouble;
 }
 
 int demo_worker_command(words given) {
@@ -251,7 +253,7 @@ int demo_worker_command(words given) {
     const worker self(*found.value("name"), *found.value("outbox"));
     if (found.has("locked")) {
         const char* store = std::getenv("DIBS_STORE");
-        work_with_lock(self, store == nullptr ? "" : store);
+        work_with_lock(self, store == nullptr ? "" : store, *found.value("locked"));
     } else {
         self.wait_for_start();
         self.tell("starts the nightly job");

@@ -136,6 +136,7 @@ class survey {
         }
         const std::vector<std::string> keys(all_keys.begin(), all_keys.end());
         std::size_t held = 0;
+        std::size_t strangers = 0;
         std::optional<std::pair<std::string, core::holder_info>> oldest;
         for (std::size_t at = 0; at < keys.size(); at += max_batch_entries) {
             const auto end = std::min(keys.size(), at + max_batch_entries);
@@ -146,6 +147,10 @@ class survey {
             for (const auto& record : records) {
                 held += record.holders.size();
                 for (const auto& holder : record.holders) {
+                    if (holder.who.host.empty()) {
+                        ++strangers;
+                        continue;  // since when, it does not tell
+                    }
                     if (!oldest || holder.held_for > oldest->second.held_for) {
                         oldest = {record.key, holder};
                     }
@@ -158,6 +163,9 @@ class survey {
             text += ", the longest for " + core::show_duration(oldest->second.held_for) + ": " +
                     core::printable(oldest->first) + " by " + core::printable(who.host) + " (pid " +
                     std::to_string(who.pid) + "): " + core::printable(who.command);
+        }
+        if (strangers > 0) {
+            text += ", " + std::to_string(strangers) + " of them by other programs";
         }
         add("locks", grade::ok, std::move(text));
     }

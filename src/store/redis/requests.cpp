@@ -288,7 +288,22 @@ struct listing_state : std::enable_shared_from_this<listing_state> {
                 }
             }));
     }
+    /// What cannot be read is left out of a listing. Whoever asks for that one key is told why, since no record means that
+    /// the key is free.
+    [[nodiscard]] const node* fault_of_the_one_asked_for(const reply& told) const {
+        constexpr std::size_t parts_at = 3;  // after the array, the time, and the array of this key
+        const bool one = wanted.limit == 1 && asked.size() == 1 && asked.front() == wanted.prefix;
+        return one && told.size() > parts_at + 1 && told[parts_at - 1].children > 1 &&
+                       told[parts_at].text == "e"
+                   ? &told[parts_at + 1]
+                   : nullptr;
+    }
     void heard_looks(const reply& told, request::outcome after) {
+        if (const auto* fault = fault_of_the_one_asked_for(told)) {
+            const auto refusal = answer_to_error(fault->text, false);
+            fail({refusal.error, refusal.detail}, after);
+            return;
+        }
         if (!read_looks(told, self->self, asked, page.records)) {
             fail({errc::store_refused, "the server's answer is not one of our script"}, after);
             return;
