@@ -66,8 +66,10 @@ class believer {
                 }
                 break;
             case op::fault:
-                if (now.ph == phase::at && all_.text(now, field::name) == "kill") {
+                if (now.ph == phase::at && (all_.text(now, field::name) == "kill" ||
+                                            all_.text(now, field::name) == "close")) {
                     end_process(at);
+                    over_.emplace(now[field::proc], at);
                 }
                 break;
             default:
@@ -119,6 +121,11 @@ class believer {
         made.deadline = from->until;
         made.begin = at;
         made.extended = from->stems_from;
+        if (const auto over = over_.find(made.proc); over != over_.end()) {
+            // Told of a lease that its client had given back by then.
+            made.until = now.sim();
+            made.end = over->second;
+        }
         from->open.push_back(beliefs_.size());
         beliefs_.push_back(made);
     }
@@ -224,6 +231,7 @@ class believer {
     std::vector<holding> holdings_;
     std::unordered_map<std::uint64_t, block_index> index_;
     std::unordered_map<text_id, std::vector<std::size_t>> of_process_;
+    std::unordered_map<text_id, position> over_;  ///< processes, and what ended them
 };
 
 }  // namespace

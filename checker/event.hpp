@@ -38,6 +38,7 @@ enum class op : std::uint8_t {
     prolong,
     end,
     refuse,
+    block,
     stored,
     // the world
     plan,

@@ -144,6 +144,8 @@ constexpr std::optional<event_rule> point_rule(enum op what) {
             return step_rule({why, fence}, {holder});
         case op::refuse:
             return step_rule({holder, verb, answer});
+        case op::block:
+            return step_rule({store_expires_ns});
         case op::stored:
             return step_rule({}, {holder, fence, store_expires_ns});
         case op::plan:

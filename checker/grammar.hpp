@@ -127,7 +127,7 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(op::count
     "acquire", "adopt",   "renew",     "release", "hand_over", "write",   "claim", "read",
     "add",     "members", "increment", "count",   "job",       "refresh", "held",  "lost",
     "wake",    "try",     "settled",   "clock",   "grant",     "prolong", "end",   "refuse",
-    "stored",  "plan",    "slot",      "keep",    "fault",     "heal",    "over"};
+    "block",   "stored",  "plan",      "slot",    "keep",      "fault",   "heal",  "over"};
 
 [[nodiscard]] std::string_view name_of(op what) noexcept;
 [[nodiscard]] constexpr std::optional<op> op_named(std::string_view name) noexcept {

@@ -47,6 +47,8 @@ void ledger::take(position at) {
                     step[field::fence_last], static_cast<std::size_t>(grant - grants_.data()));
             }
         }
+    } else if (step.what == op::block) {
+        holds_[pair_of(step[field::store], step[field::key])] = {step[field::store_expires_ns], at};
     } else if (step.what == op::end) {
         if (auto* grant = find(step)) {
             if (grant->ended == nowhere) {
@@ -61,6 +63,11 @@ const std::vector<std::size_t>& ledger::candidates(text_id store, text_id key) c
     static const std::vector<std::size_t> nothing;
     const auto found = keys_.find(pair_of(store, key));
     return found == keys_.end() ? nothing : found->second.open;
+}
+
+const ledger::hold* ledger::hold_on(text_id store, text_id key) const {
+    const auto found = holds_.find(pair_of(store, key));
+    return found == holds_.end() ? nullptr : &found->second;
 }
 
 const stored_grant* ledger::with_fence(text_id store, text_id key, std::int64_t fence) const {

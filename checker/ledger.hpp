@@ -64,6 +64,13 @@ class ledger {
     [[nodiscard]] const stored_grant& grant(std::size_t index) const { return grants_[index]; }
     [[nodiscard]] const std::vector<stored_grant>& grants() const noexcept { return grants_; }
 
+    /// The operator's hold that the key is under, or was; nullptr when there was none.
+    struct hold {
+        std::int64_t until = 0;  ///< by the store's clock
+        position set = nowhere;
+    };
+    [[nodiscard]] const hold* hold_on(text_id store, text_id key) const;
+
     /// The grant whose block contains the fence, alive or not; nullptr when there was none.
     [[nodiscard]] const stored_grant* with_fence(text_id store,
                                                  text_id key,
@@ -87,6 +94,7 @@ class ledger {
     const history& all_;
     std::vector<stored_grant> grants_;
     std::unordered_map<std::uint64_t, key_state> keys_;
+    std::unordered_map<std::uint64_t, hold> holds_;
 };
 
 }  // namespace dibs_checker

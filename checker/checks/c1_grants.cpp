@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // C1: at the moment of each grant the unexpired grants of its key leave room for it, by the clock
-// of the store that gave it.
+// of the store that gave it, and no operator has the key on hold.
 #include "checker/checks/checks.hpp"
 #include "checker/ledger.hpp"
 #include "checker/words.hpp"
@@ -20,6 +20,7 @@ class grants_check {
             if (step.what == op::grant) {
                 ++made_.judged;
                 if (ledger_.repeated(step) == nullptr) {
+                    judge_hold(at);
                     judge(at, nullptr, step[field::weight], step[field::capacity]);
                 }
             } else if (step.what == op::prolong) {
@@ -37,6 +38,21 @@ class grants_check {
     }
 
   private:
+    void judge_hold(position at) {
+        const auto& step = of_.all.events[at];
+        const auto* hold = ledger_.hold_on(step[field::store], step[field::key]);
+        if (hold == nullptr || step[field::store_ns] >= hold->until) {
+            return;
+        }
+        finding found;
+        found.what = "the store granted key " + name_in(of_.all, step[field::key]) + " to " +
+                     name_in(of_.all, step[field::holder]) + " when its clock showed " +
+                     time_text(step[field::store_ns]) + "; an operator has the key on hold until " +
+                     time_text(hold->until);
+        found.events = {hold->set, at};
+        (of_.excuses(check_id::c1, at) ? made_.excused : made_.violations).add(std::move(found));
+    }
+
     void judge(position at, const stored_grant* self, std::int64_t weight, std::int64_t capacity) {
         const auto& step = of_.all.events[at];
         const auto now = step[field::store_ns];

@@ -35,6 +35,7 @@ struct holding {
     std::vector<open_renewal> renewals;
     std::unordered_map<std::int64_t, position> over;  ///< fences, and what ended them
     position all_over = nowhere;
+    bool closed = false;  ///< `all_over` is the end of the client
     /// A renewal with a ttl that is no shorter brought an earlier deadline. Right only if a shorter
     /// one was asked for already, and leaves next.
     std::optional<finding> moved_back;
@@ -98,6 +99,8 @@ class deadlines_check {
             case op::fault:
                 if (all_.text(now, field::name) == "kill") {
                     killed(now[field::proc]);
+                } else if (all_.text(now, field::name) == "close") {
+                    closed(at);
                 }
                 break;
             default:
@@ -110,6 +113,17 @@ class deadlines_check {
         for (auto& which : holdings_) {
             if (which.proc == proc) {
                 which.moved_back.reset();
+            }
+        }
+    }
+
+    /// Its leases have ended with it.
+    void closed(position at) {
+        killed(all_.events[at][field::proc]);
+        for (auto& which : holdings_) {
+            if (which.proc == all_.events[at][field::proc] && which.all_over == nowhere) {
+                which.all_over = at;
+                which.closed = true;
             }
         }
     }
@@ -293,7 +307,8 @@ class deadlines_check {
         }
         if (which->all_over != nowhere) {
             report(
-                lease_text(now) + " says that it is held after the store had said that it is not",
+                lease_text(now) + " says that it is held after " +
+                    (which->closed ? "its client was closed" : "the store had said that it is not"),
                 {which->all_over, at});
             return;
         }

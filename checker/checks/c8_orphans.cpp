@@ -14,9 +14,9 @@ namespace {
 
 /// What processes made of the fences of one key.
 struct told_fences {
-    std::map<std::int64_t, position> known;               ///< told to a caller, whenever
-    std::unordered_map<std::int64_t, position> given_up;  ///< the last end of a lease
-    std::unordered_map<std::int64_t, text_id> given_to;   ///< first fences, and the last holder
+    std::map<std::int64_t, position> known;              ///< told to a caller, whenever
+    std::map<std::int64_t, position> given_up;           ///< the last end of a lease
+    std::unordered_map<std::int64_t, text_id> given_to;  ///< first fences, and the last holder
 };
 
 class orphans_check {
@@ -105,12 +105,14 @@ class orphans_check {
         if (std::find(stores_.begin(), stores_.end(), step[field::store]) == stores_.end()) {
             stores_.push_back(step[field::store]);
         }
-        // A store that forgets, with a clock that was set back, gives a fence twice.
+        // A store that forgets, with a clock that was set back, gives a fence twice, perhaps one that
+        // an adoption, or the end of a block, had brought.
         auto& told = keys_[step[field::key]];
         const auto [first, is_new] = told.given_to.emplace(step[field::fence], step[field::holder]);
-        if (!is_new && first->second != step[field::holder]) {
+        if (is_new || first->second != step[field::holder]) {
             first->second = step[field::holder];
-            told.given_up.erase(step[field::fence]);
+            told.given_up.erase(told.given_up.lower_bound(step[field::fence]),
+                                told.given_up.upper_bound(step[field::fence_last]));
         }
         const auto found = settled_.find(pair_of(step[field::key], step[field::holder]));
         if (found != settled_.end()) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 namespace dibs_checker {
 namespace {
@@ -58,6 +59,7 @@ class wakes_check {
                 asked_[pair_of(now[field::proc], now[field::key])].push_back(at);
             }
         }
+        collect_holds();
         for (const auto& grant : replayed.grants()) {
             if (grant.capacity > 1) {
                 shared_.emplace(grant.key, true);
@@ -78,6 +80,35 @@ class wakes_check {
             } else if (expires <= all_.end_ns()) {
                 moments.push_back({expires, moment::kind::taken, -1, grant.prolonged, false});
             }
+        }
+    }
+
+    /// A key on hold is not free. Nobody is notified when a hold is over.
+    void collect_holds() {
+        std::unordered_map<std::uint64_t, position> last;
+        const auto add_hold = [&](position at, std::int64_t next) {
+            const auto& set = all_.events[at];
+            const auto over = std::min(
+                next,
+                of_.clocks.of_store(set[field::store], set[field::store_expires_ns], set.sim()));
+            if (over > set.sim()) {
+                auto& moments = moments_[set[field::key]];
+                moments.push_back({set.sim(), moment::kind::taken, 1, at, false});
+                moments.push_back({over, moment::kind::taken, -1, at, false});
+            }
+        };
+        for (position at = 0; at < all_.events.size(); ++at) {
+            const auto& now = all_.events[at];
+            if (now.what == op::block) {
+                const auto key = pair_of(now[field::store], now[field::key]);
+                const auto [before, is_first] = last.try_emplace(key, at);
+                if (!is_first) {
+                    add_hold(std::exchange(before->second, at), now.sim());
+                }
+            }
+        }
+        for (const auto& [key, at] : last) {
+            add_hold(at, all_.end_ns());
         }
     }
 

@@ -163,6 +163,12 @@ class mutex_builder {
         }
         auto may_end = which.deadline;
         auto because = which.extended;
+        if (which.end != nowhere && all_.events[which.end].what == op::fault &&
+            all_.text(all_.events[which.end], field::name) == "close") {
+            // It was given back by no call of its own.
+            may_end = all_.events[which.end].sim();
+            because = which.end;
+        }
         if (const auto fault = of_.first_excuse(check_id::c2); fault != nowhere) {
             const auto from = std::max(all_.events[fault].sim(), all_.events[times->begin].sim());
             if (from < may_end) {
