@@ -103,7 +103,8 @@ struct RedisModel : ::testing::Test {
     /// It is another one whenever the server becomes a primary again.
     void learn_replication_id() {
         const auto told = server.ask({"INFO", "replication"});
-        around.replication_id = told.substr(told.find("master_replid:") + 14, 40);
+        replication_id = told.substr(told.find("master_replid:") + 14, 40);
+        around.replication_id = replication_id;
     }
 
     struct mood {
@@ -122,6 +123,7 @@ struct RedisModel : ::testing::Test {
         learn_replication_id();
     }
 
+    std::string replication_id;
     dibs::testing::temporary_folder folder;
     dibs::testing::server_clock clock{(folder.path() / "clock").string(), start_us};
     redis_server server{{}, &clock};

@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -178,6 +179,7 @@ int simulate(const settings& with) {
     std::uint64_t failed = 0;
     std::uint64_t excused = 0;
     std::uint64_t lost = 0;
+    std::uint64_t unfairness = 0;
     for (auto seed = with.first; seed < with.first + with.seeds; ++seed) {
         const auto drawn = draw_plan(seed,
                                      {.store = with.store,
@@ -196,6 +198,7 @@ int simulate(const settings& with) {
         reached.add(told, ran - before, cpu_time() - ran);
         excused += told.excused;
         lost += told.lost_updates;
+        unfairness = std::max(unfairness, told.unfairness);
         if (with.digests) {
             std::printf("%llu %016llx\n",
                         static_cast<unsigned long long>(seed),
@@ -227,11 +230,12 @@ int simulate(const settings& with) {
     }
     std::printf(
         "%llu seeds, %llu with violations; %llu breaches excused by unbounded faults; "
-        "%llu updates lost\n",
+        "%llu updates lost; in a queue nobody was granted more than %llu times more than another\n",
         static_cast<unsigned long long>(with.seeds),
         static_cast<unsigned long long>(failed),
         static_cast<unsigned long long>(excused),
-        static_cast<unsigned long long>(lost));
+        static_cast<unsigned long long>(lost),
+        static_cast<unsigned long long>(unfairness));
     reached.show(std::chrono::steady_clock::now() - began);
     return failed == 0 ? 0 : 1;
 }

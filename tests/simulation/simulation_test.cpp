@@ -4,6 +4,7 @@
 
 #include "simulation/faults/fault.hpp"
 #include "simulation/run/run.hpp"
+#include "simulation/run/seeds.hpp"
 #include "simulation/stores/store_model.hpp"
 #include "simulation/workloads/workload.hpp"
 #include "simulation/world/host.hpp"
@@ -12,7 +13,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,7 +25,7 @@ namespace {
 
 TEST(Simulation, ASeedIsTheSameRunAgain) {
     for (const auto& store : store_kinds()) {
-        for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        for (std::uint64_t seed = 1; seed <= seeds_for_test(5); ++seed) {
             const auto drawn = draw_plan(seed, {.store = store.name});
             const auto first = run(drawn);
             const auto second = run(drawn);
@@ -52,6 +55,9 @@ TEST(Simulation, EveryFaultStrikes) {
 TEST(Simulation, EveryWorkloadDoesWorkOnEveryStore) {
     for (const auto& store : store_kinds()) {
         for (const auto& work : workload_kinds()) {
+            if (!suits(work, store)) {
+                continue;
+            }
             const auto told = judged_run(
                 draw_plan(7, {.store = store.name, .workload = work.name, .without_faults = true}));
             EXPECT_TRUE(told.violations.empty()) << store.name << ", " << work.name;
@@ -63,7 +69,7 @@ TEST(Simulation, EveryWorkloadDoesWorkOnEveryStore) {
 // Otherwise the runs are too mild for the fence to be of use.
 TEST(Simulation, WithoutFencesUpdatesAreLost) {
     std::uint64_t lost = 0;
-    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 60 && lost == 0; ++seed) {
         lost += run(draw_plan(seed, {.workload = "unfenced", .fault = "pause"})).lost_updates;
     }
     EXPECT_GT(lost, 0U);
@@ -79,6 +85,30 @@ TEST(Simulation, APlanWithAnUnknownNameIsRefused) {
     EXPECT_THROW(static_cast<void>(draw_plan(1, {.store = "abacus"})), std::invalid_argument);
     EXPECT_THROW(static_cast<void>(draw_plan(1, {.workload = "none"})), std::invalid_argument);
     EXPECT_THROW(static_cast<void>(draw_plan(1, {.fault = "luck"})), std::invalid_argument);
+}
+
+TEST(Simulation, AStoreWithoutSharesIsNotAskedForThem) {
+    for (const auto& store : store_kinds()) {
+        const auto ask = [&] {
+            static_cast<void>(draw_plan(1, {.store = store.name, .workload = "shared"}));
+        };
+        if (store.shares) {
+            EXPECT_NO_THROW(ask()) << store.name;
+        } else {
+            EXPECT_THROW(ask(), std::invalid_argument) << store.name;
+        }
+    }
+}
+
+// A slow model must not crowd the others out, nor be left out.
+TEST(Simulation, EveryStoreHasItsShareOfTheSeeds) {
+    std::map<std::string_view, unsigned> seeds;
+    for (std::uint64_t seed = 1; seed <= 5000; ++seed) {
+        ++seeds[draw_plan(seed, {}).store->name];
+    }
+    for (const auto& store : store_kinds()) {
+        EXPECT_GE(seeds[store.name], 800U) << store.name;
+    }
 }
 
 TEST(World, EventsComeInTheOrderOfTimeAndThenOfNumber) {

@@ -17,7 +17,10 @@ class failover final : public recurring_fault {
     void strike() override {
         take_over();
         if (random_.chance(300)) {
-            scene_.world.in(random_.skewed(core::milliseconds{1}, scene_.drawn.ttl), [this] {
+            const core::nanoseconds ttl = scene_.drawn.ttl;
+            const auto later = random_.chance(500) ? random_.skewed(core::milliseconds{1}, ttl)
+                                                   : random_.between(ttl, 3 * ttl);
+            scene_.world.in(later, [this] {
                 if (!scene_.healed()) {
                     take_over();
                 }

@@ -7,9 +7,11 @@ namespace dibs::simulation {
 
 std::unique_ptr<fault> make_calendar(scene& on, random chosen_by);
 std::unique_ptr<fault> make_clock_step(scene& on, random chosen_by);
+std::unique_ptr<fault> make_close(scene& on, random chosen_by);
 std::unique_ptr<fault> make_drift(scene& on, random chosen_by);
 std::unique_ptr<fault> make_eviction(scene& on, random chosen_by);
 std::unique_ptr<fault> make_failover(scene& on, random chosen_by);
+std::unique_ptr<fault> make_intervention(scene& on, random chosen_by);
 std::unique_ptr<fault> make_kill(scene& on, random chosen_by);
 std::unique_ptr<fault> make_lossy(scene& on, random chosen_by);
 std::unique_ptr<fault> make_partition(scene& on, random chosen_by);
@@ -32,6 +34,11 @@ const std::vector<fault_kind>& fault_kinds() {
          .per_mille = 100,
          .suits = &suits_all,
          .make = &make_clock_step},
+        {.name = "close",
+         .about = "processes end in good order",
+         .per_mille = 200,
+         .suits = &suits_all,
+         .make = &make_close},
         {.name = "drift",
          .about = "clocks run at rates within the margin",
          .per_mille = 300,
@@ -49,6 +56,11 @@ const std::vector<fault_kind>& fault_kinds() {
          .suits = &suits_networks,
          .make = &make_failover,
          .loses_results = true},
+        {.name = "intervention",
+         .about = "an operator ends leases and sets keys on hold",
+         .per_mille = 150,
+         .suits = &suits_all,
+         .make = &make_intervention},
         {.name = "kill",
          .about = "processes are killed",
          .per_mille = 400,

@@ -22,6 +22,7 @@ class invariants {
                  core::fence_block fences,
                  core::store_instant now,
                  core::store_instant expires);
+    void granted_a_share() noexcept { ++grants_; }
     void prolonged(const std::string& key,
                    const core::holder_id& before,
                    const core::holder_id& after,

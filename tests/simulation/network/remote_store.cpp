@@ -15,6 +15,7 @@ namespace {
 /// After the last deadline of a batch nobody waits for its answer.
 constexpr core::nanoseconds grace = core::milliseconds{20};
 constexpr core::nanoseconds list_patience = std::chrono::seconds{2};
+constexpr core::nanoseconds watch_patience = std::chrono::seconds{1};
 constexpr core::nanoseconds reconnect_least = core::milliseconds{5};
 constexpr core::nanoseconds reconnect_most = core::milliseconds{200};
 constexpr int wake_line = 2;
@@ -224,7 +225,22 @@ dibs::store::watch_id remote_store::watch(std::string_view key,
     if (connected_) {
         ask_for_wakes(*made);
     }
+    ask_again(id);
     return id;
+}
+
+/// A subscription that is not confirmed gets a connection of its own sooner or later.
+void remote_store::ask_again(dibs::store::watch_id id) {
+    process_.post_in(watch_patience, [this, here = here_, id] {
+        const auto at = *here ? watchers_.find(id) : watchers_.end();
+        if (!*here || at == watchers_.end() || !at->second->ready) {
+            return;
+        }
+        if (connected_) {
+            ask_for_wakes(*at->second);
+        }
+        ask_again(id);
+    });
 }
 
 void remote_store::ask_for_wakes(watcher& of) {

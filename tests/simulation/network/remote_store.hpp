@@ -57,6 +57,7 @@ class remote_store final : public store::store {
     void answered(std::uint64_t number, dibs::store::answers given);
     void out_of_time(std::uint64_t number);
     void ask_for_wakes(watcher& of);
+    void ask_again(dibs::store::watch_id id);
 
     process& process_;
     server& server_;

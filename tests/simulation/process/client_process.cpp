@@ -24,7 +24,9 @@ client_process::client_process(world& in,
         std::make_unique<observed_store>(process_, history, counted, std::move(opened.made));
     edge_ = edge.get();
     core_ = detail::client_core::make(
-        std::make_unique<client_surroundings>(process_), std::move(edge), {});
+        std::make_unique<client_surroundings>(process_, [this] { note_close(); }),
+        std::move(edge),
+        {});
     client_.emplace(detail::lease_access::make(core_));
     edge_->ask_for_deadlines([this](const core::holder_id& holder) -> std::optional<core::instant> {
         for (const auto& one : core_->watchdog().guarded()) {
@@ -56,9 +58,26 @@ void client_process::note_settled(const core::doubtful_acquire& doubt,
     }
 }
 
+void client_process::note_close() {
+    history_.event("fault", "at")
+        .text("name", "close")
+        .text("proc", name())
+        .time("local_ns", process_.now());
+}
+
+void client_process::close() {
+    closing_ = true;
+    process_.post([this] { core_->close(); });
+}
+
 void client_process::let_go() {
     cut_ = {};
     opened_ = {};
+    if (closing_) {
+        // Killed in the middle of its end, whose last step is then taken by nobody else.
+        core_->batcher().close();
+        core_->store().close();
+    }
     client_.reset();
     core_.reset();
     for (const auto& let : std::exchange(after_client_, {})) {

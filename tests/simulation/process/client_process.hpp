@@ -39,6 +39,8 @@ class client_process final {
     [[nodiscard]] observed_store& edge() noexcept { return *edge_; }
 
     void kill() { process_.kill(); }
+    /// Its client ends in good order; what it still wants is refused from then on.
+    void close();
     void cut_connections();
     void line_opened();
 
@@ -47,6 +49,7 @@ class client_process final {
 
   private:
     void let_go();
+    void note_close();
     void note_settled(const core::doubtful_acquire& doubt,
                       core::undo::proof how,
                       const weather& conditions);
@@ -54,6 +57,7 @@ class client_process final {
     recorder& history_;
     process process_;
     observed_store* edge_ = nullptr;
+    bool closing_ = false;
     std::vector<std::function<void()>> after_client_;
     std::function<void()> cut_;
     std::function<void()> opened_;

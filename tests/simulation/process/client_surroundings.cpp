@@ -30,7 +30,8 @@ void client_surroundings::end(detail::ending& client, std::shared_ptr<const void
         client.finish_end();
         return;
     }
-    process_.post([&in = process_, &client, keep = std::move(keep)]() mutable {
+    process_.post([this, &in = process_, &client, keep = std::move(keep)]() mutable {
+        on_end_();
         client.begin_end();
         const auto until = in.now() + patience_at_end;
         finish_when_settled(in, client, std::move(keep), until);

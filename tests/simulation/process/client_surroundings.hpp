@@ -5,13 +5,17 @@
 #include "client/surroundings.hpp"
 #include "simulation/process/process.hpp"
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 namespace dibs::simulation {
 
 class client_surroundings final : public detail::surroundings {
   public:
-    explicit client_surroundings(process& in) : process_(in) {}
+    /// `on_end` is called when a client ends in good order, just before it does.
+    client_surroundings(process& in, std::function<void()> on_end)
+        : process_(in), on_end_(std::move(on_end)) {}
 
     [[nodiscard]] core::environment env() noexcept override { return process_.env(); }
     void start() override {}
@@ -21,6 +25,7 @@ class client_surroundings final : public detail::surroundings {
 
   private:
     process& process_;
+    const std::function<void()> on_end_;
 };
 
 }  // namespace dibs::simulation

@@ -6,6 +6,7 @@
 #include "simulation/workloads/workload.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -15,7 +16,18 @@ namespace {
 
 const store_kind* drawn_store(random& chance, std::string_view wished) {
     if (wished.empty()) {
-        return &store_kinds()[chance.below(store_kinds().size())];
+        const auto& all = store_kinds();
+        const auto weights =
+            std::accumulate(all.begin(), all.end(), 0U, [](unsigned sum, const auto& one) {
+                return sum + one.weight;
+            });
+        auto lot = chance.below(weights);
+        for (const auto& one : all) {
+            if (lot < one.weight) {
+                return &one;
+            }
+            lot -= one.weight;
+        }
     }
     const auto* found = store_kind_named(wished);
     if (found == nullptr) {
@@ -24,11 +36,13 @@ const store_kind* drawn_store(random& chance, std::string_view wished) {
     return found;
 }
 
-const workload_kind* drawn_workload(random& chance, std::string_view wished) {
+const workload_kind* drawn_workload(random& chance,
+                                    std::string_view wished,
+                                    const store_kind& store) {
     if (wished.empty()) {
         for (;;) {
             const auto& one = workload_kinds()[chance.below(workload_kinds().size())];
-            if (one.drawn) {
+            if (one.drawn && suits(one, store)) {
                 return &one;
             }
         }
@@ -36,6 +50,10 @@ const workload_kind* drawn_workload(random& chance, std::string_view wished) {
     const auto* found = workload_kind_named(wished);
     if (found == nullptr) {
         throw std::invalid_argument{"no workload is called " + std::string{wished}};
+    }
+    if (!suits(*found, store)) {
+        throw std::invalid_argument{"the store " + std::string{store.name} +
+                                    " has no shared leases"};
     }
     return found;
 }
@@ -53,13 +71,17 @@ std::set<std::string_view> words_of(std::string_view list) {
 
 }  // namespace
 
+bool suits(const workload_kind& work, const store_kind& store) {
+    return store.shares || !work.shares;
+}
+
 plan draw_plan(std::uint64_t seed, const plan_wishes& wishes) {
     // Its own generator: what is drawn here does not move what the run draws.
     random chance{seed ^ 0xD1B5U};
     plan drawn;
     drawn.seed = seed;
     drawn.store = drawn_store(chance, wishes.store);
-    drawn.workload = drawn_workload(chance, wishes.workload);
+    drawn.workload = drawn_workload(chance, wishes.workload, *drawn.store);
     drawn.processes = static_cast<unsigned>(chance.between(2, 5));
     drawn.callers = static_cast<unsigned>(chance.chance(500) ? 1 : chance.between(2, 5));
     drawn.keys = static_cast<unsigned>(chance.chance(700) ? 1 : chance.between(2, 3));

@@ -45,7 +45,11 @@ struct plan_wishes {
     std::string_view fault{};
 };
 
-/// Throws std::invalid_argument when there is no such store, workload or fault.
+/// Whether the store has what the workload needs.
+[[nodiscard]] bool suits(const workload_kind& work, const store_kind& store);
+
+/// Throws std::invalid_argument when there is no such store, workload or fault, or when they do not
+/// go together.
 [[nodiscard]] plan draw_plan(std::uint64_t seed, const plan_wishes& wishes);
 
 }  // namespace dibs::simulation

@@ -7,6 +7,7 @@
 #include "simulation/run/scene.hpp"
 #include "simulation/workloads/workload.hpp"
 
+#include <algorithm>
 #include <memory>
 
 namespace dibs::simulation {
@@ -28,10 +29,19 @@ core::nanoseconds wake_bound(const plan& drawn) {
 /// The timer behind a wait is two seconds, half as much more when it is spread.
 constexpr core::nanoseconds poll_bound = core::milliseconds{3500};
 
+/// An operator's hold that comes late.
+core::nanoseconds late_hold(const plan& drawn) {
+    const bool may_come =
+        std::any_of(drawn.faults.begin(), drawn.faults.end(), [](const fault_kind* one) {
+            return one->name == "intervention";
+        });
+    return may_come ? core::nanoseconds{4 * drawn.ttl} : core::nanoseconds{0};
+}
+
 /// A lease that nobody knows of lasts for its ttl after it was granted late; a caller works with
 /// slow messages; then somebody has to look.
 core::nanoseconds progress_bound(const plan& drawn) {
-    return drawn.work_most + 3 * drawn.ttl + 2 * poll_bound + dead_head(drawn);
+    return drawn.work_most + 3 * drawn.ttl + 2 * poll_bound + dead_head(drawn) + late_hold(drawn);
 }
 
 void write_plan(scene& on) {
@@ -92,6 +102,9 @@ outcome run(const plan& drawn) {
     told.grants = stage.laws.grants();
     told.excused = stage.laws.excused();
     told.lost_updates = work->lost_updates();
+    if (const auto spread = work->grants_per_caller()) {
+        told.unfairness = spread->most - spread->least;
+    }
     return told;
 }
 

@@ -19,6 +19,8 @@ struct outcome {
     std::uint64_t grants = 0;
     std::uint64_t excused = 0;  ///< breaches that an unbounded fault explains
     std::uint64_t lost_updates = 0;
+    /// By how much more often than the least lucky the luckiest of a queue got its key.
+    std::uint64_t unfairness = 0;
 };
 
 /// The run alone, under the two cheap laws.

@@ -77,6 +77,18 @@ void scene::kill(seat& one, core::nanoseconds down_for) {
     world.in(down_for, [this, &one] { start(one); });
 }
 
+void scene::close(seat& one, core::nanoseconds patience, core::nanoseconds down_for) {
+    if (!one.now || !one.now->alive()) {
+        return;
+    }
+    one.now->close();
+    world.in(patience, [this, &one, who = one.now.get(), down_for] {
+        if (one.now.get() == who) {
+            kill(one, down_for);
+        }
+    });
+}
+
 void scene::cut_all() {
     for (auto& one : seats_) {
         if (one.now) {

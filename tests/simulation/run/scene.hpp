@@ -54,6 +54,8 @@ class scene {
 
     void start_all();
     void kill(seat& one, core::nanoseconds down_for);
+    /// Its client ends in good order, and the process after `patience`, wherever that is by then.
+    void close(seat& one, core::nanoseconds patience, core::nanoseconds down_for);
     /// Breaks the connections of everybody, as when the store stops.
     void cut_all();
     void line_opened(seat& one);

@@ -63,11 +63,22 @@ class redis_model final : public replicated_server<redis::keyspace> {
     /// By `appendfsync always`: what was acknowledged is on the disk.
     consequence lose_power(core::nanoseconds down_for) override { return restart(down_for); }
 
-    /// Or by `appendfsync everysec`, which loses what is younger than a second.
+    consequence restart(core::nanoseconds down_for) override {
+        run_id_ = new_id();
+        return replicated_server::restart(down_for);
+    }
+
+    /// Or by `appendfsync everysec`, which loses what is younger than a second. A strict store grants
+    /// nothing then until what was forgotten is over.
     consequence fail_over() override {
-        return random_.chance(300) ? replicated_server::lose_power(random_.between(
-                                         core::milliseconds{1}, core::milliseconds{500}))
-                                   : replicated_server::fail_over();
+        if (random_.chance(300)) {
+            return of_forgetting(replicated_server::lose_power(
+                random_.between(core::milliseconds{1}, core::milliseconds{500})));
+        }
+        auto primary = std::exchange(other_run_id_, run_id_);
+        const auto fallen = replicated_server::fail_over();
+        run_id_ = std::move(primary);
+        return of_forgetting(fallen);
     }
 
     /// A key goes by itself, be it a lock or the rest of a record; at times all do (FLUSHALL).
@@ -144,6 +155,9 @@ class redis_model final : public replicated_server<redis::keyspace> {
 
   private:
     [[nodiscard]] bool is_strict() const { return longest_ttl_ > core::microseconds{0}; }
+    [[nodiscard]] consequence of_forgetting(consequence fallen) const {
+        return is_strict() ? consequence{""} : fallen;
+    }
 
     [[nodiscard]] wire::caller self(session of) const {
         core::party told;
@@ -151,8 +165,12 @@ class redis_model final : public replicated_server<redis::keyspace> {
         told.pid = static_cast<std::int64_t>(of);
         return {std::to_string(of), wire::text_of(told), longest_ttl_};
     }
-    [[nodiscard]] std::shared_ptr<const wire::speaker> speaker(session of) const {
-        return std::make_shared<const wire::speaker>(wire::speaker{names_, self(of)});
+    [[nodiscard]] const std::shared_ptr<const wire::speaker>& speaker(session of) {
+        auto& known = speakers_[of];
+        if (!known) {
+            known = std::make_shared<const wire::speaker>(wire::speaker{names_, self(of)});
+        }
+        return known;
     }
 
     /// Asks until it is answered: a script that the server has forgotten is sent once more.
@@ -220,8 +238,8 @@ class redis_model final : public replicated_server<redis::keyspace> {
         around.now_us = clock().wall.time_since_epoch().count();
         around.takes_no_writes = how.takes_no_writes;
         around.full = how.full;
-        around.replication_id = id(replication_id_);
-        around.run_id = id(run_id_);
+        around.replication_id = replication_id_;
+        around.run_id = run_id_;
         around.listeners = [this](const std::string& channel) {
             const auto key = names_.key_of_rest(channel);
             return key ? static_cast<std::int64_t>(watchers_of(*key).size()) : 0;
@@ -283,11 +301,11 @@ class redis_model final : public replicated_server<redis::keyspace> {
 
     void restarted() override {
         scripts_.forget_all();
-        ++replication_id_;
+        replication_id_ = new_id();
     }
 
-    [[nodiscard]] static std::string id(std::uint64_t number) {
-        auto digits = std::to_string(number);
+    [[nodiscard]] std::string new_id() {
+        auto digits = std::to_string(++ids_);
         return digits.insert(0, 40 - digits.size(), '0');
     }
 
@@ -298,10 +316,11 @@ class redis_model final : public replicated_server<redis::keyspace> {
     const core::microseconds longest_ttl_;  ///< 0: not strict
     const store::capabilities caps_;
     redis::script_engine scripts_;
-    std::uint64_t replication_id_ = 1;  ///< new whenever a server begins to be the primary
-    std::uint64_t run_id_ = 1;          ///< new whenever a server begins
-    std::uint64_t other_run_id_ = 2;
-    bool stepped_ = false;
+    std::map<session, std::shared_ptr<const wire::speaker>> speakers_;
+    std::uint64_t ids_ = 0;
+    std::string replication_id_ = new_id();  ///< new whenever a server begins to be the primary
+    std::string run_id_ = new_id();          ///< new whenever a server begins
+    std::string other_run_id_ = new_id();    ///< of the one that may take over
 };
 
 }  // namespace

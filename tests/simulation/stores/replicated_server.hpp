@@ -48,7 +48,8 @@ class replicated_server : public store_model, public server {
 
     consequence fail_over() override {
         become(std::exchange(other_copy_, data_));
-        copied_ = false;
+        // The former primary may be out of reach for a while, and be asked to take over again.
+        follows_from_ = world_.now() + random_.skewed(lag_, core::nanoseconds{10 * lag_});
         restart(random_.between(core::milliseconds{1}, core::milliseconds{500}));
         return forgotten();
     }
@@ -156,10 +157,9 @@ class replicated_server : public store_model, public server {
     static constexpr core::nanoseconds sync_every = std::chrono::seconds{1};
 
     void replicate() {
-        if (copied_) {
+        if (world_.now() >= follows_from_) {
             other_copy_ = data_;
         }
-        copied_ = true;
         world_.in(lag_, [this] { replicate(); });
     }
 
@@ -173,7 +173,7 @@ class replicated_server : public store_model, public server {
     bool stepped_back_ = false;
     Data other_copy_;
     Data synced_;
-    bool copied_ = true;  ///< the other copy follows this one
+    sim_time follows_from_{};  ///< the other copy follows this one again
     sim_time down_until_{};
     unsigned refused_per_mille_ = 0;
     std::map<std::string, std::map<session, std::function<void()>>> watchers_;

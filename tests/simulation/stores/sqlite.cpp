@@ -194,6 +194,7 @@ class host_store final : public store::store, private sqlite::surroundings {
         model_.leave(id_);
         if (process_.alive()) {
             static_cast<void>(database_->leave(true));
+            model_.died(process_);
         } else {
             model_.disk().abandon(process_.number());
         }
@@ -429,8 +430,12 @@ sqlite_model::sqlite_model(store_context context)
       log(context.history, context.laws),
       machine_(context.machine),
       disk_(chance.split()) {
-    machine_.on_change(
-        {[this] { log.clock(clock().lease); }, [this] { log.clock(clock().lease); }});
+    machine_.on_change({[this] { log.clock(clock().lease); },
+                        [this] {
+                            log.clock(clock().lease);
+                            // Holds go by the calendar.
+                            log.forget_holds(clock().lease);
+                        }});
 }
 
 opened_store sqlite_model::open(process& by, const weather& conditions) {

@@ -86,7 +86,13 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
         if (given.fences.last != given.fences.first) {
             told.number("fence_last", given.fences.last);
         }
-        laws_.granted(asked->key, asked->holder, given.fences, now, given.expires);
+        if (asked->part.capacity == 1) {
+            laws_.granted(asked->key, asked->holder, given.fences, now, given.expires);
+        } else {
+            // Who shares it with whom is for the checker.
+            told.number("weight", asked->part.weight).number("capacity", asked->part.capacity);
+            laws_.granted_a_share();
+        }
         note(asked->holder,
              {asked->key,
               given.fences.first,
@@ -124,8 +130,46 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
     } else if (release != nullptr &&
                (given.what == core::verdict::released || given.what == core::verdict::finished)) {
         ended(release->holder, now, "released");
+    } else if (const auto* ending = std::get_if<core::revoke>(&what)) {
+        if (given.what == core::verdict::revoked) {
+            revoked(*ending, now);
+        }
+    } else if (const auto* hold = std::get_if<core::block>(&what)) {
+        blocked(hold->key, now, hold->duration);
     } else {
         std::visit(describe_refusal{history_, given}, what);
+    }
+}
+
+void step_log::revoked(const core::revoke& asked, core::store_instant now) {
+    // The block of a grant begins with its fence.
+    const open_grant* found = nullptr;
+    core::holder_id holder;
+    for (const auto& [who, is] : open_) {
+        if (is.key == asked.key && is.fence <= asked.fence &&
+            (found == nullptr || found->fence < is.fence)) {
+            found = &is;
+            holder = who;
+        }
+    }
+    if (found != nullptr) {
+        ended(holder, now, "revoked");
+    }
+}
+
+void step_log::blocked(const std::string& key,
+                       core::store_instant now,
+                       core::microseconds duration) {
+    const bool lifted = duration == core::microseconds::zero();
+    // What was lifted is over by any clock, also by one that begins anew.
+    history_.event("block")
+        .time("store_ns", now)
+        .text("key", key)
+        .time("store_expires_ns", lifted ? core::store_instant{} : now + duration);
+    if (lifted) {
+        holds_.erase(key);
+    } else {
+        holds_.insert(key);
     }
 }
 
@@ -155,6 +199,13 @@ void step_log::note(const core::holder_id& holder, open_grant is) {
     open_[holder] = std::move(is);
     over_.erase(holder);
     ghosts_.erase(holder);
+}
+
+/// Whether the store still knows a hold is not looked at: from here on the history counts on none.
+void step_log::forget_holds(core::store_instant now) {
+    while (!holds_.empty()) {
+        blocked(std::string{*holds_.begin()}, now, {});
+    }
 }
 
 void step_log::ended(const core::holder_id& holder, core::store_instant now, std::string_view why) {
@@ -188,6 +239,7 @@ void step_log::process_ended(std::uint64_t process, core::store_instant now) {
 
 void step_log::all_ended(core::store_instant now) {
     order_.forget();
+    forget_holds(now);
     // Those that have expired, too: by a clock that begins anew they would live again.
     while (!open_.empty()) {
         ended(core::holder_id{open_.begin()->first}, now, "died");
@@ -217,6 +269,7 @@ void step_log::replaced(const std::map<std::string, core::record>& before,
                         const std::map<std::string, core::record>& after,
                         core::store_now now) {
     order_.forget();
+    forget_holds(now.lease);
     const core::record nothing;
     for (const auto& [key, kept] : before) {
         const auto at = after.find(key);

@@ -42,6 +42,9 @@ class step_log {
     /// A process was woken on purpose: a key may be free.
     void woken(const std::string& key, std::uint64_t process, core::store_instant now);
 
+    /// Holds may be over sooner or later than was said.
+    void forget_holds(core::store_instant now);
+
     void queues_lost() { order_.forget(); }
 
     void clock(core::store_instant now);
@@ -62,6 +65,8 @@ class step_log {
         bool attached = true;
     };
     void ended(const core::holder_id& holder, core::store_instant now, std::string_view why);
+    void revoked(const core::revoke& asked, core::store_instant now);
+    void blocked(const std::string& key, core::store_instant now, core::microseconds duration);
     void adopted_ghost(const core::renew& asked, const core::answer& given, origin from);
     void note(const core::holder_id& holder, open_grant is);
 
@@ -70,6 +75,7 @@ class step_log {
     queue_order order_;
     std::map<core::holder_id, open_grant> open_;
     std::set<core::holder_id> over_;  ///< whose grants have ended
+    std::set<std::string> holds_;     ///< keys that an operator has set on hold
     /// Of those, whose grants an older copy brought back, with the first fence.
     std::map<core::holder_id, core::fence_number> ghosts_;
 };

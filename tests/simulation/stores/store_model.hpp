@@ -110,6 +110,10 @@ struct store_kind {
     std::string_view about;
     /// All processes are on one host, and the store with them.
     bool one_host = false;
+    /// Several may share a key: weights and capacities.
+    bool shares = true;
+    /// How many seeds draw it, compared with the others: a slow model has fewer.
+    unsigned weight = 1;
     std::unique_ptr<store_model> (*make)(store_context context);
 };
 

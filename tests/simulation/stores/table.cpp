@@ -14,15 +14,19 @@ const std::vector<store_kind>& store_kinds() {
         {.name = "reference",
          .about = "the rules of the record behind a network, with a replica",
          .one_host = false,
+         .weight = 5,
          .make = &make_reference_store},
         {.name = "sqlite",
          .about = "the real database of the SQLite store on a disk in memory",
          .one_host = true,
+         .weight = 3,
          .make = &make_sqlite_store},
 #ifdef DIBS_SIMULATES_REDIS
         {.name = "redis",
          .about = "the script of the Redis store on a server in memory, with a replica",
          .one_host = false,
+         .shares = false,
+         .weight = 2,
          .make = &make_redis_store},
 #endif
     };

@@ -22,7 +22,12 @@ enum class shape : std::uint8_t { reg, counter, set };
 class guarded_value final : public workload {
   public:
     guarded_value(scene& on, shape kind, bool fenced, bool patient = false, bool queues = false)
-        : scene_(on), kind_(kind), fenced_(fenced), patient_(patient), queues_(queues) {
+        : scene_(on),
+          kind_(kind),
+          fenced_(fenced),
+          patient_(patient),
+          queues_(queues),
+          shortens_(on.chance.chance(100)) {
         for (unsigned at = 0; at < on.drawn.keys; ++at) {
             auto& one = places_.emplace_back();
             one.key = "k" + std::to_string(at);
@@ -130,7 +135,7 @@ class guarded_value final : public workload {
             }
         }
         asked.timeout = core::milliseconds{chance.between(50, 5000)};
-        asked.renew = !chance.chance(100);
+        asked.renew = !chance.chance(shortens_ ? 700 : 100);
         if (chance.chance(100)) {
             asked.notice = asked.ttl / 4;
         }
@@ -198,8 +203,15 @@ class guarded_value final : public workload {
             linger(mine);
             return;
         }
-        if (scene_.chance.chance(50)) {
-            renew_by_hand(*mine);
+        if (scene_.chance.chance(shortens_ ? 200 : 50)) {
+            const core::nanoseconds length = renew_by_hand(*mine);
+            const core::nanoseconds usual = scene_.drawn.ttl;
+            if (!scene_.healed() && length < usual && scene_.chance.chance(100)) {
+                // Until it must be over, if nothing was heard.
+                mine->by.self().post_in(length + scene_.chance.skewed({}, usual / 8),
+                                        [this, mine] { check_and_write(mine); });
+                return;
+            }
         }
         step(mine, &guarded_value::write);
     }
@@ -246,14 +258,15 @@ class guarded_value final : public workload {
         });
     }
 
-    /// For a shorter or a longer time than before.
-    void renew_by_hand(turn& mine) {
+    /// For a shorter or a longer time than before, which it tells.
+    core::milliseconds renew_by_hand(turn& mine) {
         const auto state = detail::lease_access::handle(mine.lease->handle())->state;
         const core::nanoseconds ttl = scene_.drawn.ttl;
-        mine.by.core()->watchdog().renew_now(
-            state,
-            std::chrono::floor<core::milliseconds>(scene_.chance.between(ttl / 2, 2 * ttl)),
-            [](const core::reply&) {});
+        const auto wished = scene_.chance.between(ttl / 2, shortens_ ? ttl : 2 * ttl);
+        const core::nanoseconds most = mine.by.core()->store().caps().ttl_max;
+        const auto length = std::chrono::floor<core::milliseconds>(std::min(wished, most));
+        mine.by.core()->watchdog().renew_now(state, length, [](const core::reply&) {});
+        return length;
     }
 
     void finish(const turn_ptr& mine) {
@@ -341,6 +354,7 @@ class guarded_value final : public workload {
     const bool fenced_;
     const bool patient_;
     const bool queues_;
+    const bool shortens_;  ///< leases are renewed by hand, and often for a shorter time
     std::vector<place> places_;
     std::uint64_t values_ = 0;
     std::uint64_t lost_ = 0;

@@ -84,6 +84,9 @@ class once_per_slot final : public workload {
     }
 
     void begin(const worker_ptr& who) {
+        if (who->by.core()->closed()) {
+            return;
+        }
         auto index = scene_.chance.below(slots_.size());
         for (std::size_t tried = 0; !who->open[index]; ++tried) {
             if (tried == slots_.size()) {
@@ -168,6 +171,9 @@ class once_per_slot final : public workload {
                 const run_ptr& mine,
                 const std::string& key,
                 std::uint64_t job_call) {
+        if (who->by.core()->closed()) {
+            return;
+        }
         const auto call = scene_.history.new_id();
         call_line(who->by, "release", "inv", call, key).number("fence", mine->lease->fence());
         // A run that did not begin has not ended well.

@@ -6,11 +6,13 @@
 namespace dibs::simulation {
 
 std::unique_ptr<workload> make_counter(scene& on);
+std::unique_ptr<workload> make_fair(scene& on);
 std::unique_ptr<workload> make_hand_over(scene& on);
 std::unique_ptr<workload> make_once(scene& on);
 std::unique_ptr<workload> make_queue(scene& on);
 std::unique_ptr<workload> make_register(scene& on);
 std::unique_ptr<workload> make_set(scene& on);
+std::unique_ptr<workload> make_shared_leases(scene& on);
 std::unique_ptr<workload> make_unfenced(scene& on);
 std::unique_ptr<workload> make_waiting(scene& on);
 
@@ -33,6 +35,14 @@ const std::vector<workload_kind>& workload_kinds() {
          .about = "everybody waits in the order of arrival",
          .make = &make_queue,
          .queues = true},
+        {.name = "fair",
+         .about = "everybody stands in the queue all the time, and gets the key equally often",
+         .make = &make_fair,
+         .queues = true},
+        {.name = "shared",
+         .about = "permits of a semaphore, readers beside a writer",
+         .make = &make_shared_leases,
+         .shares = true},
         {.name = "unfenced",
          .about = "a counter behind the lock alone; loses updates",
          .make = &make_unfenced,

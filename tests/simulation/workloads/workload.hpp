@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,13 @@ class workload {
     /// Whether there is always something to be granted.
     [[nodiscard]] virtual bool goes_on() const { return true; }
 
+    /// How often the least and the most lucky of those got it who stood in a queue all the time.
+    struct spread {
+        std::uint64_t least = 0;
+        std::uint64_t most = 0;
+    };
+    [[nodiscard]] virtual std::optional<spread> grants_per_caller() const { return {}; }
+
     /// What the unfenced workload lost, by design.
     [[nodiscard]] virtual std::uint64_t lost_updates() const { return 0; }
 };
@@ -41,6 +49,8 @@ struct workload_kind {
     /// Callers wait in the store's queue: one that is dead or cut off holds up the others until its
     /// ticket's time is over.
     bool queues = false;
+    /// Several hold a key at once: not every store can do that.
+    bool shares = false;
 };
 
 [[nodiscard]] const std::vector<workload_kind>& workload_kinds();

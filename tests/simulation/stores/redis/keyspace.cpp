@@ -375,9 +375,9 @@ told keyspace::time(words, surroundings& at) {
 /// The two lines that say which server it is.
 told keyspace::info(words asked, surroundings& at) {
     return told::of(same_word(asked[1], "REPLICATION")
-                        ? "# Replication\r\nrole:master\r\nmaster_replid:" + at.replication_id +
-                              "\r\n"
-                        : "# Server\r\nrun_id:" + at.run_id + "\r\n");
+                        ? "# Replication\r\nrole:master\r\nmaster_replid:" +
+                              std::string{at.replication_id} + "\r\n"
+                        : "# Server\r\nrun_id:" + std::string{at.run_id} + "\r\n");
 }
 
 told keyspace::publish(words asked, surroundings& at) {

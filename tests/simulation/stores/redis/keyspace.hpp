@@ -32,8 +32,8 @@ class keyspace {
         bool full = false;
         bool script_wrote = false;
         /// Told by INFO, of 40 digits.
-        std::string replication_id{};
-        std::string run_id{};
+        std::string_view replication_id{};
+        std::string_view run_id{};
     };
 
     using words = std::span<const std::string_view>;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/stores/redis/script_engine.hpp"
 
+#include "simulation/stores/redis/lua_memory.hpp"
+
 #include <lua.hpp>
 
-#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
-#include <deque>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace dibs::simulation::redis {
 
@@ -24,10 +26,18 @@ std::string_view text_at(lua_State* state, int index) {
     return text == nullptr ? std::string_view{} : std::string_view{text, size};
 }
 
-std::string as_redis_spells(double number) {
-    std::array<char, 64> text{};
-    std::snprintf(text.data(), text.size(), "%.17g", number);
-    return text.data();
+/// As "%.17g" does, which takes long.
+std::string_view as_redis_spells(double number, std::array<char, 32>& text) {
+    constexpr double exact = 9007199254740992.0;
+    if (number > -exact && number < exact) {
+        const auto whole = static_cast<std::int64_t>(number);
+        if (static_cast<double>(whole) == number && (whole != 0 || !std::signbit(number))) {
+            const auto end = std::to_chars(text.data(), text.data() + text.size(), whole).ptr;
+            return {text.data(), static_cast<std::size_t>(end - text.data())};
+        }
+    }
+    const int length = std::snprintf(text.data(), text.size(), "%.17g", number);
+    return {text.data(), static_cast<std::size_t>(length)};
 }
 
 void set_field(lua_State* state, const char* name, std::string_view text) {
@@ -120,17 +130,32 @@ int error_reply(lua_State* state) {
 
 int engine_key = 0;  // its address names the engine in the registry
 
+/// Rubbish is collected when there is so much of it, in per cent of the rest.
+constexpr int rubbish_allowed = 400;
+
+int append_bytes(lua_State*, const void* bytes, std::size_t size, void* to) {
+    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
+    return 0;
+}
+
+/// What scripts of this program were compiled to, by their text.
+std::map<std::string, std::string, std::less<>>& bytecode() {
+    static std::map<std::string, std::string, std::less<>> all;
+    return all;
+}
+
 }  // namespace
 
 void script_engine::close::operator()(lua_State* state) const noexcept {
     lua_close(state);
 }
 
-script_engine::script_engine() : state_(luaL_newstate()) {
+script_engine::script_engine() : state_(lua_newstate(&lua_memory, nullptr)) {
     auto* state = state_.get();
     if (state == nullptr) {
         throw std::runtime_error{"no memory for Lua"};
     }
+    lua_gc(state, LUA_GCSETPAUSE, rubbish_allowed);
     for (const auto& [name, open] : {std::pair<const char*, lua_CFunction>{"", &luaopen_base},
                                      {LUA_TABLIBNAME, &luaopen_table},
                                      {LUA_STRLIBNAME, &luaopen_string},
@@ -168,15 +193,36 @@ bool script_engine::knows(std::string_view name) const {
     return found;
 }
 
-std::string script_engine::load(std::string_view name, std::string_view text) {
+std::string script_engine::compile(const std::string& text) {
     auto* state = state_.get();
-    lua_rawgeti(state, LUA_REGISTRYINDEX, scripts_);
-    push(state, name);
-    if (luaL_loadbuffer(state, text.data(), text.size(), "@user_script") != 0) {
+    auto& known = bytecode();
+    const auto found = known.find(text);
+    const std::string& source = found == known.end() ? text : found->second;
+    if (luaL_loadbuffer(state, source.data(), source.size(), "@user_script") != 0) {
         std::string fault{text_at(state, -1)};
-        lua_pop(state, 3);
+        lua_pop(state, 1);
         return fault;
     }
+    if (found == known.end()) {
+        lua_dump(state, &append_bytes, &known[text]);
+    }
+    return {};
+}
+
+std::string script_engine::load(std::string_view name, std::string_view text) {
+    auto* state = state_.get();
+    auto found = compiled_.find(text);
+    if (found == compiled_.end()) {
+        found = compiled_.emplace(text, LUA_NOREF).first;
+        if (auto fault = compile(found->first); !fault.empty()) {
+            compiled_.erase(found);
+            return fault;
+        }
+        found->second = luaL_ref(state, LUA_REGISTRYINDEX);
+    }
+    lua_rawgeti(state, LUA_REGISTRYINDEX, scripts_);
+    push(state, name);
+    lua_rawgeti(state, LUA_REGISTRYINDEX, found->second);
     lua_rawset(state, -3);
     lua_pop(state, 1);
     return {};
@@ -213,14 +259,16 @@ told script_engine::run(std::string_view name,
 bool script_engine::carry_out(lua_State* state) {
     lua_pushlightuserdata(state, &engine_key);
     lua_rawget(state, LUA_REGISTRYINDEX);
-    const auto* engine = static_cast<const script_engine*>(lua_touserdata(state, -1));
+    auto* engine = static_cast<script_engine*>(lua_touserdata(state, -1));
     lua_pop(state, 1);
-    std::vector<std::string_view> words;
-    std::deque<std::string> numbers;
+    auto& words = engine->words_;
+    words.clear();
+    engine->numbers_.clear();
     for (int at = 1; at <= lua_gettop(state); ++at) {
-        words.push_back(lua_type(state, at) == LUA_TNUMBER
-                            ? numbers.emplace_back(as_redis_spells(lua_tonumber(state, at)))
-                            : text_at(state, at));
+        words.push_back(
+            lua_type(state, at) == LUA_TNUMBER
+                ? as_redis_spells(lua_tonumber(state, at), engine->numbers_.emplace_back())
+                : text_at(state, at));
     }
     const told reply = (*engine->command_)(words);
     push(state, reply);

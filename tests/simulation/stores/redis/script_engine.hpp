@@ -4,11 +4,15 @@
 
 #include "simulation/stores/redis/told.hpp"
 
+#include <array>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 struct lua_State;
 
@@ -38,13 +42,21 @@ class script_engine {
     struct close {
         void operator()(lua_State* state) const noexcept;
     };
+    /// Leaves its function on the stack. An error that names the line, if it cannot be compiled.
+    [[nodiscard]] std::string compile(const std::string& text);
     static int call_or_throw(lua_State* state);
     static int call_protected(lua_State* state);
     [[nodiscard]] static bool carry_out(lua_State* state);
 
     std::unique_ptr<lua_State, close> state_;
     int scripts_ = 0;  ///< registry reference of the table of scripts
+    /// Registry references of what was compiled once, by its text: a server forgets scripts far more
+    /// often here than in earnest.
+    std::map<std::string, int, std::less<>> compiled_;
     const command* command_ = nullptr;
+    // Of the command under way.
+    std::vector<std::string_view> words_;
+    std::deque<std::array<char, 32>> numbers_;
 };
 
 }  // namespace dibs::simulation::redis
