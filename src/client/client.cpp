@@ -261,9 +261,15 @@ std::vector<record> client::list(std::string_view prefix) {
     return all;
 }
 
-std::optional<record> client::inspect(std::string_view key, std::error_code& error) noexcept {
+namespace {
+
+/// `why` says more than the error, if the store does.
+std::optional<record> record_of(const std::shared_ptr<detail::client_core>& core,
+                                std::string_view key,
+                                std::error_code& error,
+                                std::string& why) {
     error.clear();
-    if (!core_) {
+    if (!core) {
         error = errc::closed;
         return std::nullopt;
     }
@@ -271,20 +277,31 @@ std::optional<record> client::inspect(std::string_view key, std::error_code& err
         error = errc::invalid_key;
         return std::nullopt;
     }
-    auto page = one_page(*core_, std::string(key), {}, 1);
+    auto page = one_page(*core, std::string(key), {}, 1);
     error = page.error;
+    why = std::move(page.detail);
     if (page.records.empty() || page.records.front().key != key) {
         return std::nullopt;
     }
     return detail::shown(std::move(page.records.front()));
 }
 
+}  // namespace
+
+std::optional<record> client::inspect(std::string_view key, std::error_code& error) noexcept {
+    std::string why;
+    return record_of(core_, key, error, why);
+}
+
 std::optional<record> client::inspect(std::string_view key) {
     std::error_code error;
-    auto found = inspect(key, error);
+    std::string why;
+    auto found = record_of(core_, key, error, why);
     if (error) {
         fail(error,
-             detail::complaint(key, core_ ? core_->store().location() : "none", error.message()));
+             detail::complaint(key,
+                               core_ ? core_->store().location() : "none",
+                               why.empty() ? error.message() : why));
     }
     return found;
 }

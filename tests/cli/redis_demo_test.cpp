@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demos on a real Redis server.
+// The demos on a real Redis server, and what is shown of keys of others there.
 #include "support/redis_server.hpp"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ struct played {
     std::string told;
 };
 
-played play(const std::string& words) {
-    const auto line = std::string{DIBS_COMMAND} + " demo " + words + " 2>&1";
+played run(const std::string& words) {
+    const auto line = std::string{DIBS_COMMAND} + " " + words + " 2>&1";
     played found;
     auto* output = ::popen(line.c_str(), "r");
     std::array<char, 4096> some{};
@@ -28,6 +28,10 @@ played play(const std::string& words) {
     }
     found.status = ::pclose(output);
     return found;
+}
+
+played play(const std::string& words) {
+    return run("demo " + words);
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -56,6 +60,14 @@ TEST(RedisDemo, ComeAboutAsTold) {
              "0"}),
         "0")
         << "keys that never expire";
+}
+
+TEST(RedisShow, TellsWhyAKeyCannotBeRead) {
+    const redis_server server;
+    ASSERT_EQ(server.ask({"RPUSH", "list", "x"}), "1");
+    const auto told = run("show list --store " + server.url());
+    EXPECT_EQ(WEXITSTATUS(told.status), 64);
+    EXPECT_TRUE(has(told.told, "holds something that is no lock")) << told.told;
 }
 
 TEST(RedisDemo, TwoAtOnceDoNotMeet) {
