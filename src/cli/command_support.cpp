@@ -59,6 +59,10 @@ void check_ttl(const store_in_use& store, const arguments& found, std::chrono::m
     if (const auto* flag = found.value("ttl")) {
         throw usage_error("--ttl " + as_given(*flag) + ": " + limits);
     }
+    if (!store.file.ttl) {
+        throw usage_error("--ttl is needed here: it is " + show_duration(ttl) +
+                          " without it, and " + limits);
+    }
     throw configuration_error(store.file.path + ": ttl " + limits);
 }
 

@@ -70,6 +70,14 @@ TEST(RedisShow, TellsWhyAKeyCannotBeRead) {
     EXPECT_TRUE(has(told.told, "holds something that is no lock")) << told.told;
 }
 
+TEST(RedisTtl, ADefaultThatTheStoreDoesNotGrantIsTold) {
+    const redis_server server;
+    const auto told = run("acquire k --store '" + server.url() + "?guarantee=strict&max_ttl=3s'");
+    EXPECT_EQ(WEXITSTATUS(told.status), 64);
+    EXPECT_TRUE(has(told.told, "--ttl is needed here")) << told.told;
+    EXPECT_TRUE(has(told.told, "50 ms to 3.0 s")) << told.told;
+}
+
 TEST(RedisDemo, TwoAtOnceDoNotMeet) {
     const redis_server server;
     const auto line = std::string{DIBS_COMMAND} + " demo duplicate-jobs --store " + server.url();
