@@ -194,7 +194,7 @@ TEST_F(RunAsUser, AStoreWithoutPermissionIs78) {
 
 TEST(RunSettings, NoMessageShowsASecretOfTheStore) {
     const folder here;
-    for (const char* url : {"postgres://h/db?password=hunter2",
+    for (const char* url : {"postgres://127.0.0.1:1/db?password=hunter2",  // where nobody listens
                             "redis://u:hun/ter2@h/0?x=hunter2",
                             "redis:u:hunter2@h",
                             "host=x password=hunter2",
@@ -206,7 +206,7 @@ TEST(RunSettings, NoMessageShowsASecretOfTheStore) {
             }
             words.push_back("true");
             const auto ended = run_dibs(here, words);
-            EXPECT_EQ(ended.status, 78) << url;
+            EXPECT_TRUE(ended.status == 78 || ended.status == 69) << url;
             const auto told = ended.err + ended.out + read_file(here.file("s.json"));
             EXPECT_EQ(told.find("ter2"), std::string::npos) << told;
         }
