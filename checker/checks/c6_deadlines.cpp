@@ -35,6 +35,9 @@ struct holding {
     std::vector<open_renewal> renewals;
     std::unordered_map<std::int64_t, position> over;  ///< fences, and what ended them
     position all_over = nowhere;
+    /// The process has been told this fence before (C3 judges that): which of its leases a handle
+    /// speaks of cannot be told.
+    bool repeated = false;
     bool closed = false;  ///< `all_over` is the end of the client
     /// A renewal with a ttl that is no shorter brought an earlier deadline. Right only if a shorter
     /// one was asked for already, and leaves next.
@@ -159,10 +162,13 @@ class deadlines_check {
             }
             return;
         }
+        const auto* before = find(now);
+        const bool repeated = before != nullptr;
         index_[pair_of(now[field::proc], now[field::key])].add(now[field::fence], holdings_.size());
         auto& made = holdings_.emplace_back();
         made.proc = now[field::proc];
         made.fence_last = now[field::fence_last];
+        made.repeated = repeated;
         confirm(made, at, now[field::sent_local_ns], now[field::ttl_ns]);
         tell(made, at);
     }
@@ -297,6 +303,9 @@ class deadlines_check {
         const auto* which = find(now);
         if (which == nullptr) {
             report(lease_text(now) + " says that it is held, and was never granted to it", {at});
+            return;
+        }
+        if (which->repeated) {
             return;
         }
         const auto over = which->over.find(now[field::fence]);
