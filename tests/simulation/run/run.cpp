@@ -69,8 +69,9 @@ void write_end(scene& on) {
 outcome run(const plan& drawn) {
     scene stage{drawn};
     write_plan(stage);
-    const auto work = drawn.workload->make(stage);
-    stage.put_to_work = [&work](client_process& newcomer) { work->employ(newcomer); };
+    // The stage keeps it, too: clients that end with the stage still answer to it.
+    const std::shared_ptr<workload> work = drawn.workload->make(stage);
+    stage.put_to_work = [work](client_process& newcomer) { work->employ(newcomer); };
     stage.start_all();
 
     std::vector<std::unique_ptr<fault>> faults;
