@@ -42,6 +42,16 @@ void host::set_rate(std::int64_t ppm) {
     change([&] { ppm_ = ppm; });
 }
 
+// Two sleeps may overlap. What is counted is a little less than passes here, so that a clock that stands still meanwhile
+// never goes back.
+void host::sleep(core::nanoseconds length) {
+    const auto begin = std::max(world_.now(), asleep_until_);
+    asleep_until_ = std::max(asleep_until_, world_.now() + length);
+    const core::nanoseconds slept = asleep_until_ - begin;
+    const auto here = slept + core::nanoseconds{slept.count() * ppm_ / 1'000'000};
+    asleep_ += std::max(core::nanoseconds::zero(), here - core::microseconds{1});
+}
+
 void host::step_wall(core::nanoseconds by) {
     change([&] { wall_ += by; });
 }

@@ -38,7 +38,7 @@ class host {
     [[nodiscard]] std::int64_t rate() const noexcept { return ppm_; }
     void step_wall(core::nanoseconds by);
     /// The machine sleeps: nobody on it runs, this clock goes on, CLOCK_MONOTONIC does not.
-    void sleep(core::nanoseconds length) { asleep_ += length; }
+    void sleep(core::nanoseconds length);
     /// How much CLOCK_MONOTONIC is behind.
     [[nodiscard]] core::nanoseconds asleep() const noexcept { return asleep_; }
     /// The machine starts anew; the calendar goes on.
@@ -65,6 +65,7 @@ class host {
     core::nanoseconds local_;
     core::nanoseconds wall_;
     core::nanoseconds asleep_{};
+    sim_time asleep_until_{};
     std::int64_t ppm_ = 0;
     std::vector<watcher> watchers_;
 };
