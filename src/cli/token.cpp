@@ -30,9 +30,6 @@ using recipes::cached_outcome;
 using recipes::cached_verdict;
 using std::chrono::milliseconds;
 
-/// The largest fence that each store can compare: no value is newer.
-constexpr std::uint64_t every_fence = 9'007'199'254'740'991;
-
 recipes::cached_terms terms_of(const token_options& wanted, const std::string& command) {
     acquire_options of_lease;
     of_lease.ttl = wanted.ttl;
