@@ -37,7 +37,9 @@ const command_syntax syntax{
         "exit status: 0 no problem; 1 a problem, also that the store cannot be opened; 64 usage; "
         "78 configuration.\n"
         "\n"
-        "It makes no store, and changes nothing in one.",
+        "It makes no store, and changes nothing in one; but in a PostgreSQL database that has none "
+        "of\n"
+        "the tables, the first command makes them, this one too.",
     .examples = "  dibs doctor\n  dibs doctor --store sqlite:/var/lib/app/locks.db --json",
 };
 
