@@ -3,6 +3,7 @@
 // The client: one connection to a store, one watchdog for all leases that were acquired through it.
 
 #include <dibs/error.hpp>
+#include <dibs/idempotent.hpp>
 #include <dibs/info.hpp>
 #include <dibs/lease.hpp>
 #include <dibs/options.hpp>
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace dibs {
@@ -110,6 +112,38 @@ class client {
                               acquire_options options,
                               std::error_code& error) noexcept;
 
+    /// Does work that is asked for several times once: the first answer is kept under `key`, and told to
+    /// whoever asks again. `fingerprint` is what was asked for (the bytes of the request): the same key
+    /// with another one is refused. `work` is called at most once, on the calling thread:
+    /// std::string(const idempotent_call&), or std::string(). How it ended is in the result: done here,
+    /// replayed, or in flight elsewhere when `options.wait` is over.
+    ///
+    /// At least once: a crash, or a lost lease, between the effect and the answer lets the next caller do
+    /// it again, so give the key on to whatever takes one. With `options.at_most_once` it is refused then.
+    /// What `work` throws comes through, and nothing is kept; a kept_failure is kept as the answer and
+    /// thrown again to whoever asks again. Errors: errc::fingerprint_differs, errc::work_in_doubt; as
+    /// acquire. When the work was done and its answer could not be kept: condition::lease_lost (another
+    /// one may have done it, too) or what went wrong with the store; ask again with the same key.
+    template <typename Work>
+    [[nodiscard]] idempotent_result idempotent(std::string_view key,
+                                               std::string_view fingerprint,
+                                               Work&& work,
+                                               idempotent_options options = {},
+                                               std::stop_token stop = {}) {
+        return do_once(key, fingerprint, detail::as_work(work), options, std::move(stop));
+    }
+    /// With an error nothing is known to be kept. What `work` throws, and a kept_failure, still come
+    /// through.
+    template <typename Work>
+    [[nodiscard]] idempotent_result idempotent(std::string_view key,
+                                               std::string_view fingerprint,
+                                               Work&& work,
+                                               idempotent_options options,
+                                               std::stop_token stop,
+                                               std::error_code& error) {
+        return do_once(key, fingerprint, detail::as_work(work), options, std::move(stop), error);
+    }
+
     /// All records whose key starts with `prefix`, in key order, read page by page; not one
     /// snapshot.
     [[nodiscard]] std::vector<record> list(std::string_view prefix = {});
@@ -148,6 +182,17 @@ class client {
   private:
     friend struct detail::lease_access;
     client() noexcept;
+    idempotent_result do_once(std::string_view key,
+                              std::string_view fingerprint,
+                              const detail::idempotent_work& work,
+                              const idempotent_options& options,
+                              std::stop_token stop);
+    idempotent_result do_once(std::string_view key,
+                              std::string_view fingerprint,
+                              const detail::idempotent_work& work,
+                              const idempotent_options& options,
+                              std::stop_token stop,
+                              std::error_code& error);
     std::shared_ptr<detail::client_core> core_;
 };
 

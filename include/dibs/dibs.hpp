@@ -7,6 +7,7 @@
 #include <dibs/cached_value.hpp>
 #include <dibs/client.hpp>
 #include <dibs/error.hpp>
+#include <dibs/idempotent.hpp>
 #include <dibs/info.hpp>
 #include <dibs/lease.hpp>
 #include <dibs/options.hpp>

@@ -47,6 +47,10 @@ enum class errc {
     // Of cached values.
     value_unavailable,  ///< no valid value, and the last fetch failed: it is tried again later
     value_refused,      ///< no valid value, and none to be had until somebody sees to it
+
+    // Of idempotent calls.
+    fingerprint_differs,  ///< the key was used for something else
+    work_in_doubt,        ///< begun before, not told how it ended, and may be done once only
 };
 
 /// What the caller can do. `error == condition::retryable` asks for the kind of an error.

@@ -2,6 +2,7 @@
 #include "client/shown_records.hpp"
 
 #include "recipes/cached_record.hpp"
+#include "recipes/idempotent_record.hpp"
 
 #include <utility>
 
@@ -48,7 +49,8 @@ record shown(core::record_info from) {
     made.blocked_reason = std::move(from.blocked_reason);
     if (from.result) {
         made.kept.emplace();
-        made.kept->value = recipes::without_secrets(std::move(from.result->value));
+        made.kept->value =
+            recipes::without_answer(recipes::without_secrets(std::move(from.result->value)));
         made.kept->fence = from.result->fence;
         made.kept->is_mark = from.result->is_mark;
         made.kept->fresh = from.result->fresh;

@@ -66,6 +66,11 @@ class code_category final : public std::error_category {
                 return "there is no valid value, and the last fetch of one failed";
             case errc::value_refused:
                 return "there is no valid value, and the fetch of one was refused";
+            case errc::fingerprint_differs:
+                return "the idempotency key was used for something else";
+            case errc::work_in_doubt:
+                return "the work was begun before and has not told how it ended, and may be done "
+                       "once only";
         }
         return "unknown error";
     }
@@ -80,6 +85,7 @@ class code_category final : public std::error_category {
             case errc::value_unavailable:
                 return condition::retryable;
             case errc::outcome_unknown:
+            case errc::work_in_doubt:
                 return condition::outcome_unknown;
             case errc::lease_expired:
             case errc::lease_taken:
@@ -105,6 +111,7 @@ class code_category final : public std::error_category {
             case errc::store_damaged:
             case errc::permission_denied:
             case errc::value_refused:
+            case errc::fingerprint_differs:
                 return condition::invalid_argument;
         }
         return {value, *this};

@@ -35,6 +35,8 @@ const std::vector<std::pair<errc, condition>>& promises() {
         {errc::closed, condition::cancelled},
         {errc::value_unavailable, condition::retryable},
         {errc::value_refused, condition::invalid_argument},
+        {errc::fingerprint_differs, condition::invalid_argument},
+        {errc::work_in_doubt, condition::outcome_unknown},
         {errc::unsupported, condition::unsupported},
         {errc::newer_format, condition::unsupported},
         {errc::invalid_argument, condition::invalid_argument},

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/idempotent_work.hpp"
+
+#include "client/checked_options.hpp"
+#include "client/client_core.hpp"
+#include "client/complaint.hpp"
+#include "client/shown_records.hpp"
+#include "client/this_process.hpp"
+#include "core/key.hpp"
+#include "recipes/idempotent.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace dibs::detail {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr milliseconds shortest_keep = std::chrono::seconds{1};
+
+std::int64_t calendar_ms() {
+    return std::chrono::duration_cast<milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+microseconds in_microseconds(milliseconds span) {
+    return span >= std::chrono::duration_cast<milliseconds>(microseconds::max())
+               ? microseconds::max()
+               : microseconds(span);
+}
+
+recipes::idempotent_terms terms_of_work(const work_terms& asked) {
+    recipes::idempotent_terms terms;
+    terms.key = asked.key;
+    terms.fingerprint = asked.fingerprint;
+    terms.acquire = terms_of(asked.acquire);
+    terms.keep = in_microseconds(asked.keep);
+    terms.at_most_once = asked.at_most_once;
+    terms.who = this_process(asked.command);
+    return terms;
+}
+
+work_verdict shown(recipes::idempotent_verdict verdict) noexcept {
+    switch (verdict) {
+        case recipes::idempotent_verdict::granted:
+            return work_verdict::granted;
+        case recipes::idempotent_verdict::answered:
+            return work_verdict::answered;
+        case recipes::idempotent_verdict::in_flight:
+            return work_verdict::in_flight;
+        case recipes::idempotent_verdict::blocked:
+            return work_verdict::blocked;
+        case recipes::idempotent_verdict::differs:
+            return work_verdict::differs;
+        case recipes::idempotent_verdict::in_doubt:
+            return work_verdict::in_doubt;
+        case recipes::idempotent_verdict::trouble:
+            break;
+    }
+    return work_verdict::trouble;
+}
+
+/// The recipe and the call under way, made and used on the executor alone.
+struct claim_state {
+    std::unique_ptr<recipes::idempotent> recipe;
+    recipes::idempotent::call_ptr call;
+    bool cancelled = false;
+};
+
+std::unique_ptr<recipes::idempotent> recipe_on(client_core& core) {
+    return std::make_unique<recipes::idempotent>(
+        core.env(), core.batcher(), core.mutex(), calendar_ms);
+}
+
+recipes::idempotent_outcome outcome_of(const std::shared_ptr<client_core>& core,
+                                       const work_terms& asked,
+                                       std::stop_token stop) {
+    const auto state = std::make_shared<claim_state>();
+    recipes::idempotent_outcome outcome;
+    const std::stop_callback on_stop(std::move(stop), [&core, state] {
+        core->post([core, state] {
+            state->cancelled = true;
+            if (state->call && !core->closed()) {
+                state->recipe->cancel(state->call);
+            }
+        });
+    });
+    core->run([&](core::task done) {
+        if (core->closed() || state->cancelled) {
+            outcome.error = errc::cancelled;
+            if (core->closed()) {
+                auto refusal = core->refusal();
+                outcome.error = refusal.error;
+                outcome.detail = std::move(refusal.detail);
+            }
+            done();
+            return;
+        }
+        state->recipe = recipe_on(*core);
+        state->call = state->recipe->claim(
+            terms_of_work(asked),
+            [&outcome, state, done = std::move(done)](recipes::idempotent_outcome ended) mutable {
+                state->call.reset();
+                outcome = std::move(ended);
+                done();
+            });
+    });
+    return outcome;
+}
+
+/// Runs one of the recipe's two ends.
+template <typename End>
+release_outcome end_work(client& through, lease& held, std::error_code& error, End end) noexcept {
+    error.clear();
+    const auto core = lease_access::core(through);
+    const auto handle = lease_access::handle(held);
+    if (!core || !handle) {
+        return release_outcome::not_held;
+    }
+    std::unique_ptr<recipes::idempotent> recipe;
+    recipes::release_reply told;
+    core->run([&](core::task done) {
+        if (core->closed()) {
+            told.error = errc::closed;
+            done();
+            return;
+        }
+        recipe = recipe_on(*core);
+        end(*recipe,
+            handle->state,
+            [&told, done = std::move(done)](recipes::release_reply heard) mutable {
+                told = std::move(heard);
+                done();
+            });
+    });
+    error = told.error;
+    return told.released ? release_outcome::released : release_outcome::not_held;
+}
+
+}  // namespace
+
+std::string fault_of_work(const work_terms& terms, const client& through) {
+    const auto& core = lease_access::core(through);
+    if (auto fault = fault_of_options(terms.acquire, core->store().caps()); !fault.empty()) {
+        return fault;
+    }
+    if (terms.keep < shortest_keep) {
+        return "keep must be at least 1 s";
+    }
+    return {};
+}
+
+work_claim claim_work(client& through, const work_terms& asked, std::stop_token stop) noexcept {
+    const auto core = lease_access::core(through);
+    work_claim told;
+    const auto fail = [&](std::error_code code, std::string_view what) {
+        told.error = code;
+        told.message = complaint(asked.key, core ? core->store().location() : "none", what);
+    };
+    if (!core) {
+        fail(errc::closed, "the client is closed");
+        return told;
+    }
+    if (auto fault = core::fault_of_key(asked.key); !fault.empty()) {
+        fail(errc::invalid_key, fault);
+        return told;
+    }
+    if (auto fault = fault_of_work(asked, through); !fault.empty()) {
+        fail(errc::invalid_argument, fault);
+        return told;
+    }
+    auto outcome = outcome_of(core, asked, std::move(stop));
+    told.verdict = shown(outcome.verdict);
+    if (outcome.error) {
+        told.verdict = work_verdict::trouble;
+        fail(outcome.error, outcome.detail.empty() ? outcome.error.message() : outcome.detail);
+    } else if (outcome.lease) {
+        told.granted = lease_access::make(core, std::move(outcome.lease));
+    } else if (told.verdict == work_verdict::differs) {
+        fail(errc::fingerprint_differs,
+             "the key was used for something else before: each request needs a key of its own");
+    } else if (told.verdict == work_verdict::in_doubt) {
+        fail(errc::work_in_doubt,
+             "it was begun by " + core::printable(outcome.found->host) + " (pid " +
+                 std::to_string(outcome.found->pid) +
+                 ") and has not told how it ended; it may be done once only. Find out what became "
+                 "of it, and use another key if it must be done again");
+    }
+    told.mine = std::move(outcome.mine);
+    told.found = std::move(outcome.found);
+    told.holders = detail::shown(std::move(outcome.holders));
+    told.blocked_reason = std::move(outcome.blocked_reason);
+    told.retry_after = outcome.retry_after;
+    return told;
+}
+
+release_outcome keep_answer(client& through,
+                            lease& held,
+                            const work_terms& asked,
+                            recipes::idempotent_record mine,
+                            std::error_code& error) noexcept {
+    return end_work(through,
+                    held,
+                    error,
+                    [&](recipes::idempotent& recipe,
+                        const recipes::lease_ptr& lease,
+                        recipes::mutex::release_completion done) {
+                        recipe.finish(
+                            lease, terms_of_work(asked), std::move(mine), std::move(done));
+                    });
+}
+
+release_outcome abandon_work(client& through, lease& held, std::error_code& error) noexcept {
+    return end_work(
+        through,
+        held,
+        error,
+        [](recipes::idempotent& recipe,
+           const recipes::lease_ptr& lease,
+           recipes::mutex::release_completion done) { recipe.abandon(lease, std::move(done)); });
+}
+
+}  // namespace dibs::detail
