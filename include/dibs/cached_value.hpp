@@ -45,7 +45,8 @@ struct fetched {
     std::optional<std::string> successor = std::nullopt;
 };
 
-/// To be thrown by a fetch that failed. Any other exception counts as a failure that may be tried again.
+/// To be thrown by a fetch that failed, and surely has not used up the credential (`successor`) that it was given. Any
+/// other exception leaves that open, as in_doubt().
 class fetch_failure : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -61,14 +62,23 @@ class fetch_failure : public std::runtime_error {
         return *this;
     }
 
+    /// The provider may have been asked, and may have answered: a credential that may be used once is not presented again
+    /// (see cached_options::retry_after_doubt). Without one, it is a failure like any other.
+    fetch_failure& in_doubt() noexcept {
+        in_doubt_ = true;
+        return *this;
+    }
+
     [[nodiscard]] std::optional<std::chrono::milliseconds> pause() const noexcept {
         return retry_after_;
     }
     [[nodiscard]] bool is_refusal() const noexcept { return refused_; }
+    [[nodiscard]] bool is_in_doubt() const noexcept { return in_doubt_; }
 
   private:
     std::optional<std::chrono::milliseconds> retry_after_;
     bool refused_ = false;
+    bool in_doubt_ = false;
 };
 
 /// How text becomes a T and back, for values that are no text. Specialise it:
@@ -197,14 +207,14 @@ class cached_value {
 
     /// A valid value. Costs no round trip while a fresh one was read within `looked_at_every`, and one otherwise.
     [[nodiscard]] T get(get_options options = {}, std::stop_token stop = {}) {
-        return cached_codec<T>::decode(text_.get(options, std::move(stop)));
+        return as_value(text_.get(options, std::move(stop)));
     }
     /// Empty with an error.
     [[nodiscard]] std::optional<T> get(get_options options,
                                        std::stop_token stop,
                                        std::error_code& error) {
         if (auto text = text_.get(options, std::move(stop), error)) {
-            return cached_codec<T>::decode(*text);
+            return as_value(std::move(*text));
         }
         return std::nullopt;
     }
@@ -217,6 +227,13 @@ class cached_value {
     void forget(std::chrono::milliseconds wait = std::chrono::seconds{30}) { text_.forget(wait); }
 
   private:
+    static T as_value(std::string text) {
+        if constexpr (std::is_same_v<T, std::string>) {
+            return text;
+        } else {
+            return cached_codec<T>::decode(text);
+        }
+    }
     template <typename Fetch>
     static detail::cached_text::fetcher as_text(Fetch fetch) {
         return [fetch = std::move(fetch)](const fetch_context& with) {

@@ -9,6 +9,7 @@
 #include <dibs/error.hpp>
 #include <dibs/idempotent.hpp>
 #include <dibs/info.hpp>
+#include <dibs/key.hpp>
 #include <dibs/lease.hpp>
 #include <dibs/options.hpp>
 #include <dibs/version.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dibs doctor: what this store's place and settings allow to go wrong.
 #include "cli/command_support.hpp"
+#include "cli/crowds.hpp"
 #include "cli/json.hpp"
 #include "cli/speech.hpp"
 #include "client/diagnosis.hpp"
@@ -71,6 +72,8 @@ void examine(const store_choice& chosen, std::vector<finding>& findings) {
                             alone ? "it excludes nobody else; choose another store" : ""});
         const auto told = detail::diagnose(through);
         findings.insert(findings.end(), told.begin(), told.end());
+        const auto crowds = crowded_keys(through);
+        findings.insert(findings.end(), crowds.begin(), crowds.end());
     } catch (const failure& fault) {
         findings.push_back({"store", finding::grade::problem, fault.what(), {}});
     }

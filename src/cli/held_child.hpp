@@ -31,6 +31,7 @@ struct child_terms {
     std::optional<std::chrono::milliseconds> max_runtime;
     bool verbose = false;
     store_choice store;
+    int output = -1;                     ///< to be its stdout; -1: ours
     std::vector<std::string> variables;  ///< NAME=value, for the child beside those of the lease
 };
 

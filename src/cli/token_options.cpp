@@ -8,6 +8,8 @@
 #include "cli/failure.hpp"
 #include "core/key.hpp"
 
+#include <sys/stat.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -164,6 +166,13 @@ void duration_into(const arguments& found, std::string_view name, milliseconds& 
 
 constexpr std::size_t keys_bytes_max = 64 * 1024;
 
+/// A group may read it, as with the key of a certificate.
+bool is_open_to_all(const std::string& path) {
+    struct stat found {};
+    return ::stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
+           (found.st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)) != 0;
+}
+
 /// Empty: it cannot be read.
 std::optional<std::string> keys_in(const std::string& path) {
     std::ifstream from(path, std::ios::binary);
@@ -248,6 +257,12 @@ std::string sealing_keys(const token_options& options) {
         return {};
     }
     if (!options.key_file.empty()) {
+        if (is_open_to_all(options.key_file)) {
+            throw configuration_error("--seal-key " + as_given(options.key_file) +
+                                      ": others can read or change this file; chmod 600 it, or "
+                                      "640 for a group, and make a new key if others are on this "
+                                      "machine");
+        }
         auto keys = keys_in(options.key_file);
         if (!keys) {
             throw configuration_error("--seal-key " + as_given(options.key_file) +

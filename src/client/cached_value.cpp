@@ -41,8 +41,9 @@ recipes::fetched brought_by(const cached_text::fetcher& fetch,
         told.life = in_microseconds(brought.life);
         told.successor = std::move(brought.successor);
     } catch (const fetch_failure& fault) {
-        told.how = fault.is_refusal() ? recipes::fetched::ending::refused
-                                      : recipes::fetched::ending::failed;
+        told.how = fault.is_refusal()    ? recipes::fetched::ending::refused
+                   : fault.is_in_doubt() ? recipes::fetched::ending::unknown
+                                         : recipes::fetched::ending::failed;
         if (fault.pause()) {
             told.retry_after = in_microseconds(*fault.pause());
         }
@@ -115,21 +116,24 @@ cached_text::~cached_text() = default;
 
 namespace {
 
-recipes::cached_outcome outcome_of(shared_value& state,
-                                   const get_options& options,
-                                   std::stop_token stop) {
+recipes::cached_wish wish_of(const get_options& options) {
     recipes::cached_wish wish;
     wish.wait = options.wait >= std::chrono::duration_cast<milliseconds>(core::nanoseconds::max())
                     ? core::nanoseconds::max()
                     : core::nanoseconds(options.wait);
     wish.min_life = in_microseconds(options.min_life);
-    return state.get(wish, std::move(stop));
+    return wish;
 }
 
 }  // namespace
 
 std::string cached_text::get(get_options options, std::stop_token stop) {
-    auto outcome = outcome_of(*state_, options, std::move(stop));
+    const auto wish = wish_of(options);
+    std::string value;
+    if (state_->read_here(wish, value)) {
+        return value;
+    }
+    auto outcome = state_->get(wish, std::move(stop));
     std::string message;
     if (const auto error = state_->error_of(outcome, message)) {
         throw dibs::error(error, message);
@@ -140,7 +144,12 @@ std::string cached_text::get(get_options options, std::stop_token stop) {
 std::optional<std::string> cached_text::get(get_options options,
                                             std::stop_token stop,
                                             std::error_code& error) noexcept {
-    auto outcome = outcome_of(*state_, options, std::move(stop));
+    const auto wish = wish_of(options);
+    error.clear();
+    if (std::string value; state_->read_here(wish, value)) {
+        return value;
+    }
+    auto outcome = state_->get(wish, std::move(stop));
     std::string message;
     error = state_->error_of(outcome, message);
     if (error) {

@@ -70,6 +70,8 @@ void shared_value::begin_fetch(recipes::fetch_request request,
                                core::unique_function<void(recipes::fetched)> done) {
     thread_.begin([this, request = std::move(request), done = std::move(done)]() mutable {
         recipes::fetched brought;
+        // What was thrown unawares may come from before the request or from after it.
+        brought.how = recipes::fetched::ending::unknown;
         try {
             brought = fetch_(std::move(request), stop_.get_token());
         } catch (const std::exception& fault) {
@@ -86,20 +88,22 @@ void shared_value::begin_fetch(recipes::fetch_request request,
     });
 }
 
-bool shared_value::served_here(const cached_wish& wish, cached_outcome& outcome) {
-    std::shared_ptr<const cached_outcome> last;
-    {
-        const std::lock_guard lock(mutex_);
-        last = last_;
-    }
-    if (!last || last->fence <= wish.seen) {
+/// Requires: the lock is held.
+bool shared_value::is_good_here(const cached_wish& wish) const {
+    if (!last_ || last_->fence <= std::max(wish.seen, rejected_)) {
         return false;
     }
     const auto now = boot_time_now();
-    if (now >= last->good_until || now + wish.min_life > last->valid_until) {
+    return now < last_->good_until &&
+           std::chrono::floor<core::microseconds>(last_->valid_until - now) >= wish.min_life;
+}
+
+bool shared_value::read_here(const cached_wish& wish, std::string& value) {
+    const std::lock_guard lock(mutex_);
+    if (!is_good_here(wish)) {
         return false;
     }
-    outcome = *last;
+    value = last_->value;
     return true;
 }
 
@@ -107,10 +111,10 @@ cached_outcome shared_value::get(cached_wish wish, std::stop_token stop) {
     cached_outcome outcome;
     {
         const std::lock_guard lock(mutex_);
+        if (is_good_here(wish)) {
+            return *last_;
+        }
         wish.seen = std::max(wish.seen, rejected_);
-    }
-    if (served_here(wish, outcome)) {
-        return outcome;
     }
     const auto state = std::make_shared<get_state>();
     const std::stop_callback on_stop(std::move(stop), [this, state] {
@@ -147,7 +151,7 @@ cached_outcome shared_value::get(cached_wish wish, std::stop_token stop) {
             rejected_ = 0;
         }
         if (!last_ || last_->fence <= outcome.fence || counts_anew) {
-            last_ = std::make_shared<const cached_outcome>(outcome);
+            last_ = outcome;
         }
     }
     return outcome;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ struct shared_value {
     shared_value(const shared_value&) = delete;
     shared_value& operator=(const shared_value&) = delete;
 
+    /// A value that was read a moment ago, without asking anybody; false: there is none. Thread safety: any thread.
+    [[nodiscard]] bool read_here(const recipes::cached_wish& wish, std::string& value);
+
     /// Thread safety: any thread.
     [[nodiscard]] recipes::cached_outcome get(recipes::cached_wish wish, std::stop_token stop);
     /// Values that equal this one are of no use any more. Thread safety: any thread.
@@ -44,8 +48,7 @@ struct shared_value {
   private:
     void begin_fetch(recipes::fetch_request request,
                      core::unique_function<void(recipes::fetched)> done);
-    [[nodiscard]] bool served_here(const recipes::cached_wish& wish,
-                                   recipes::cached_outcome& outcome);
+    [[nodiscard]] bool is_good_here(const recipes::cached_wish& wish) const;
 
     const std::shared_ptr<client_core> core_;
     const std::string key_;
@@ -56,7 +59,7 @@ struct shared_value {
     std::unique_ptr<recipes::cached_value> recipe_;  ///< made and used on the executor alone
 
     std::mutex mutex_;
-    std::shared_ptr<const recipes::cached_outcome> last_;  ///< a value, as it was told last
+    std::optional<recipes::cached_outcome> last_;  ///< a value, as it was told last
     core::fence_number rejected_ = 0;
 };
 

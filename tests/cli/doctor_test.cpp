@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <list>
 #include <string>
 
 namespace dibs::testing {
@@ -52,6 +53,7 @@ TEST(Doctor, FindsNothingWrongWithAHealthyStore) {
                                 "synchronous",
                                 "records",
                                 "processes",
+                                "waiting",
                                 "clock",
                                 "boot",
                                 "time namespace"}) {
@@ -100,6 +102,31 @@ TEST(Doctor, SeesTheDead) {
         return found["state"] == "warning" &&
                found["what"].get<std::string>().find("pid " + pid) != std::string::npos;
     })) << findings(here);
+}
+
+TEST(Doctor, SeesAKeyThatManyWaitFor) {
+    const folder here;
+    client through{here.store()};
+    auto held = through.acquire("one-for-all");
+    ASSERT_TRUE(held);
+    EXPECT_EQ(about(findings(here), "waiting")["state"], "ok");
+    std::list<process> all;
+    for (int at = 0; at < 10; ++at) {
+        all.emplace_back(
+            dibs_on(here, {"run", "one-for-all", "--wait", "1m", "--queue", "--", "true"}));
+    }
+    ASSERT_TRUE(eventually([&] { return through.inspect("one-for-all")->queued == 10; }));
+    const auto found = about(findings(here), "waiting");
+    EXPECT_EQ(found["state"], "warning");
+    const auto what = found["what"].get<std::string>();
+    EXPECT_NE(what.find("one-for-all"), std::string::npos) << what;
+    EXPECT_NE(what.find("10 wait"), std::string::npos) << what;
+    EXPECT_NE(what.find("the first of them for"), std::string::npos) << what;
+    EXPECT_EQ(run_dibs(here, {"doctor"}).status, 0);
+    held.reset();
+    for (auto& one : all) {
+        EXPECT_EQ(one.wait().status, 0);
+    }
 }
 
 TEST(Doctor, SeesAFenceAheadOfTheClock) {

@@ -263,6 +263,7 @@ TEST_F(Token, WhatIsSealedIsReadableWithItsKeyAlone) {
     ASSERT_EQ(key.status, 0) << key.err;
     ASSERT_EQ(key.out.size(), 65U);
     write_file(here.file("keys"), key.out);
+    ASSERT_EQ(::chmod(here.file("keys").c_str(), 0600), 0);
     EXPECT_EQ(get({"--seal-key", here.file("keys")}).out, "SECRET-T\n");
     EXPECT_FALSE(contains(read_file(here.file("locks.db")) + read_file(here.file("locks.db-wal")),
                           "SECRET-T"));
@@ -275,6 +276,21 @@ TEST_F(Token, WhatIsSealedIsReadableWithItsKeyAlone) {
     write_file(here.file("keys"), "not a key\n");
     EXPECT_EQ(get({"--seal-key", here.file("keys")}).status, 78);
     EXPECT_EQ(get({"--seal-key", here.file("nothing")}).status, 78);
+}
+
+TEST_F(Token, AFileOfKeysThatOthersCanReadIsRefused) {
+    write_file(here.file("keys"), run_dibs(here, {"token", "new-key"}).out);
+    for (const mode_t open : {0604U, 0644U, 0660U, 0602U}) {
+        ASSERT_EQ(::chmod(here.file("keys").c_str(), open), 0);
+        const auto refused = get({"--seal-key", here.file("keys")});
+        EXPECT_EQ(refused.status, 78) << std::oct << open;
+        EXPECT_TRUE(contains(refused.err, "chmod 600")) << refused.err;
+    }
+    EXPECT_TRUE(presented().empty());
+    for (const mode_t narrow : {0600U, 0400U, 0640U}) {
+        ASSERT_EQ(::chmod(here.file("keys").c_str(), narrow), 0);
+        EXPECT_EQ(get({"--seal-key", here.file("keys")}).status, 0) << std::oct << narrow;
+    }
 }
 
 TEST_F(Token, WhenTheFetcherIsKilledAnotherOneFetches) {

@@ -6,8 +6,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace dibs {
@@ -129,6 +132,31 @@ TEST(CachedClient, FailuresAreToldWithWhatToDo) {
     cached_value strange{through, "strange", []() -> fetched<> { throw 3; }};
     EXPECT_FALSE(strange.get({}, {}, error));
     EXPECT_EQ(error, errc::value_unavailable);
+}
+
+TEST(CachedClient, ACredentialThatMayBeUsedUpIsNotPresentedAgain) {
+    using ended = std::function<void()>;
+    const std::vector<std::pair<ended, bool>> all{
+        {[] { throw fetch_failure("no connection"); }, true},
+        {[] { throw fetch_failure("no answer").in_doubt(); }, false},
+        {[] { throw std::runtime_error("something broke"); }, false},
+        {[] { throw 3; }, false}};
+    for (const auto& [fails, is_presented_again] : all) {
+        client through{fresh_store()};
+        int fetches = 0;
+        cached_value rotating{through, "oauth", [&, fails = fails] {
+                                  if (++fetches == 2) {
+                                      fails();
+                                  }
+                                  return fetched<>{"t" + std::to_string(fetches), 1h, "c"};
+                              }};
+        const auto first = rotating.get();
+        rotating.reject(first);
+        std::error_code error;
+        EXPECT_FALSE(rotating.get({}, {}, error));
+        EXPECT_EQ(error, is_presented_again ? errc::value_unavailable : errc::value_refused);
+        EXPECT_EQ(fetches, 2);
+    }
 }
 
 TEST(CachedClient, ValuesNeedNotBeText) {

@@ -17,6 +17,7 @@ struct child_plan {
     std::vector<std::string> environment;  ///< NAME=value, all of it
     int liveness = -1;                     ///< to be inherited; -1: none
     int guard_socket = -1;                 ///< where it registers; -1: no guard
+    int output = -1;                       ///< to be its stdout; -1: the wrapper's
 };
 
 struct started_child {
