@@ -5,6 +5,8 @@
 #include "checker/ledger.hpp"
 #include "checker/words.hpp"
 
+#include <algorithm>
+
 namespace dibs_checker {
 namespace {
 
@@ -65,6 +67,8 @@ class grants_check {
                 continue;
             }
             taken += other.weight;
+            // A capacity of 1 is for one holder alone, whatever others divide the key into.
+            capacity = std::min(capacity, other.capacity);
             found.events.push_back(other.prolonged);
             if (longest == nullptr || other.expires > longest->expires) {
                 longest = &other;

@@ -42,12 +42,15 @@ void judge_key(const subject& of, std::vector<const belief*> sorted, verdict& ma
         // Ends and beginnings of one instant may have come in either order.
         std::erase_if(current, [&](const belief* which) { return which->until <= next->from; });
         std::int64_t taken = next->weight;
+        // A capacity of 1 is for one holder alone, whatever others divide the key into.
+        std::int64_t capacity = next->capacity;
         for (const auto* which : current) {
             taken += which->weight;
+            capacity = std::min(capacity, which->capacity);
         }
-        if (!current.empty() && taken > next->capacity) {
+        if (!current.empty() && taken > capacity) {
             auto shown = current;
-            if (next->capacity == 1) {
+            if (capacity == 1) {
                 shown = {*std::max_element(
                     current.begin(), current.end(), [](const belief* left, const belief* right) {
                         return left->until < right->until;

@@ -18,7 +18,8 @@ struct holder {
     std::string command;      ///< its command line, secrets blanked
     std::uint64_t fence = 0;  ///< the first fence of its grant; 0: a lock that another program made
     std::uint64_t fence_last =
-        0;  ///< the last one; differs from `fence` when it may hand the lease on
+        0;                     ///< the last one; differs from `fence` when it may hand the lease on
+    std::uint32_t weight = 1;  ///< how many permits it has; 1 of a reader and of an exclusive lease
     std::chrono::microseconds held_for{};   ///< by the store's clock
     std::chrono::microseconds remaining{};  ///< until expiry, by the store's clock, unless renewed;
                                             ///< microseconds::max(): never
@@ -52,6 +53,8 @@ struct record {
     std::string key;
     std::uint64_t fence = 0;  ///< the largest one granted so far
     std::vector<holder> holders;
+    std::uint32_t capacity = 1;        ///< what its holders share it into: 1 for one alone,
+                                       ///< mode::unlimited for readers
     std::uint32_t waiters = 0;         ///< processes that wait for it
     std::uint32_t queued = 0;          ///< callers in its queue
     std::vector<queued_caller> queue;  ///< the first hundred of them, in order

@@ -6,7 +6,8 @@
 // of it it is, and nothing on its side can prevent that. `held()` means "was held when checked".
 // Let the data refuse a late writer: hand `fence()` to it (docs/concepts/fences.md).
 //
-// At most one lease of a key is held at a time, as long as the clocks of holder and store run at
+// At most one exclusive lease of a key is held at a time, and of shared ones no more than its capacity
+// allows (mode in options.hpp), as long as the clocks of holder and store run at
 // the same speed within 1 % and the store keeps what its page promises (docs/concepts/limits.md).
 
 #include <dibs/error.hpp>
@@ -70,7 +71,8 @@ class lease {
     [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
 
     /// The fencing token of this lease: larger than that of every earlier holder of the key, and
-    /// constant for as long as it is held. Errors: a lease_lost condition when it is not held (any
+    /// constant for as long as it is held. That of a shared lease (permits, readers) tells its holder
+    /// from others, but does not order: several hold the key at once. Errors: a lease_lost condition when it is not held (any
     /// more).
     [[nodiscard]] std::uint64_t fence() const;
     [[nodiscard]] std::uint64_t fence(std::error_code& error) const noexcept;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 namespace dibs {
 
@@ -25,6 +26,64 @@ enum class order : std::uint8_t {
     queue,
 };
 
+/// How much of a key a lease takes. Made by `exclusive`, `shared` and `permits(n).of(capacity)`.
+///
+/// Exclusive leases go with no other lease of the key, of whatever mode. Shared ones go with each
+/// other, and all who share a key must name the same capacity (errc::capacity_differs): readers and
+/// permits do not mix, and neither do permits of different capacities.
+///
+/// | mode                     | at the same time                              | use              |
+/// |--------------------------|-----------------------------------------------|------------------|
+/// | exclusive                | one holder                                    | mutex, writer    |
+/// | shared                   | any number of readers, and no exclusive one   | reader           |
+/// | permits(n).of(capacity)  | holders of at most `capacity` permits in all  | semaphore        |
+class mode {
+  public:
+    /// Exclusive.
+    constexpr mode() noexcept = default;
+
+    /// A capacity without limit, as readers have it.
+    static constexpr std::uint32_t unlimited = std::numeric_limits<std::uint32_t>::max();
+
+    [[nodiscard]] constexpr std::uint32_t weight() const noexcept { return weight_; }
+    [[nodiscard]] constexpr std::uint32_t capacity() const noexcept { return capacity_; }
+    friend constexpr bool operator==(const mode&, const mode&) noexcept = default;
+
+    /// Some permits of a semaphore; `of` tells how many there are.
+    class permits {
+      public:
+        constexpr explicit permits(std::uint32_t taken) noexcept : taken_(taken) {}
+        [[nodiscard]] constexpr mode of(std::uint32_t capacity) const noexcept {
+            return {taken_, capacity};
+        }
+
+      private:
+        std::uint32_t taken_;
+    };
+
+    /// A reader beside others.
+    [[nodiscard]] static constexpr mode reader() noexcept { return {1, unlimited}; }
+
+  private:
+    constexpr mode(std::uint32_t weight, std::uint32_t capacity) noexcept
+        : weight_(weight), capacity_(capacity) {}
+
+    std::uint32_t weight_ = 1;
+    std::uint32_t capacity_ = 1;
+};
+
+/// The key for one holder alone: a mutex, or the writer beside readers.
+inline constexpr mode exclusive{};
+
+/// The key beside other readers. With order::race readers who come and go may keep a writer out for
+/// as long as they overlap; with order::queue a writer that waits stops those who come after it.
+inline constexpr mode shared = mode::reader();
+
+/// So many permits of a semaphore: `permits(2).of(5)`. A capacity of 1 is the same as exclusive.
+[[nodiscard]] constexpr mode::permits permits(std::uint32_t taken) noexcept {
+    return mode::permits{taken};
+}
+
 struct acquire_options {
     /// How long the lease lasts without a renewal. Others get the key this much later at the latest
     /// when this process dies or is cut off. At least the store's `ttl_min` and at most its
@@ -37,6 +96,11 @@ struct acquire_options {
 
     /// `acquire` alone: the order among those who wait.
     dibs::order order = dibs::order::race;
+
+    /// How much of the key: all of it (`exclusive`), a reader's part (`shared`), or some permits
+    /// (`permits(n).of(capacity)`). Fences of shared leases identify their holder but do not order:
+    /// a resource that refuses smaller fences must be given those of exclusive leases alone.
+    dibs::mode mode = dibs::exclusive;
 
     /// How long one try may take until it is an error, also when the store never answers. Zero is
     /// refused.

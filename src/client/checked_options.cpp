@@ -21,6 +21,21 @@ std::string shown(milliseconds length) {
     return std::to_string(length.count()) + " ms";
 }
 
+std::string fault_of_mode(mode wanted, const store::capabilities& caps) {
+    if (wanted.capacity() == 0) {
+        return "mode is of a capacity of 0; nobody could ever hold the key";
+    }
+    if (wanted.weight() == 0 || wanted.weight() > wanted.capacity()) {
+        return "mode is " + std::to_string(wanted.weight()) + " of " +
+               std::to_string(wanted.capacity()) + " permits; it must take from 1 to " +
+               std::to_string(wanted.capacity());
+    }
+    if (wanted.capacity() != 1 && !caps.shared) {
+        return "mode is shared; this store has exclusive leases alone";
+    }
+    return {};
+}
+
 }  // namespace
 
 std::string fault_of_ttl(milliseconds ttl, const store::capabilities& caps) {
@@ -40,6 +55,9 @@ std::string fault_of_options(const acquire_options& options, const store::capabi
     }
     if (options.order == order::queue && !caps.queues) {
         return "order is queue; this store keeps none";
+    }
+    if (auto fault = fault_of_mode(options.mode, caps); !fault.empty()) {
+        return fault;
     }
     if (options.timeout <= milliseconds::zero()) {
         return "timeout is " + shown(options.timeout) + "; it must be more than zero";
@@ -76,6 +94,7 @@ recipes::mutex_terms terms_of(const acquire_options& options) {
     terms.wait = options.wait > centuries ? core::nanoseconds::max() : in_nanoseconds(options.wait);
     terms.timeout = in_nanoseconds(options.timeout);
     terms.fence_floor = options.fence_floor;
+    terms.part = {options.mode.weight(), options.mode.capacity()};
     terms.queue = options.order == order::queue;
     return terms;
 }

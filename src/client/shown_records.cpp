@@ -19,6 +19,7 @@ std::vector<holder> shown(std::vector<core::holder_info> holders) {
         made.command = std::move(one.who.command);
         made.fence = one.fences.first;
         made.fence_last = one.fences.last;
+        made.weight = one.weight;
         made.held_for = one.held_for;
         made.remaining = one.remaining;
         made.attached = one.attached == core::attachment::attached;
@@ -32,6 +33,7 @@ record shown(core::record_info from) {
     record made;
     made.key = std::move(from.key);
     made.fence = from.fence;
+    made.capacity = from.part.capacity;
     made.holders = shown(std::move(from.holders));
     made.waiters = from.waiters;
     made.queued = from.queued;

@@ -96,7 +96,8 @@ class lease_state {
         std::optional<store_instant> not_after;  ///< of all of them; empty: some have none
     };
 
-    holder_id holder;  ///< changes by adoption and detaching
+    holder_id holder;     ///< changes by adoption and detaching
+    bool shared = false;  ///< granted beside others
     acquire_doubt doubt;
     lease_terms terms;                         ///< a manual renewal may change the ttl
     std::function<void(instant)> on_deadline;  ///< told when the deadline moves

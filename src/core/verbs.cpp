@@ -15,6 +15,22 @@ answer refused(std::error_code error, std::string detail) {
     return given;
 }
 
+namespace {
+
+std::string shown_capacity(std::uint32_t capacity) {
+    return capacity == share::unlimited ? "no limit (readers)"
+                                        : std::to_string(capacity) + " permits";
+}
+
+}  // namespace
+
+answer capacity_differs(std::uint32_t ruling, std::uint32_t asked) {
+    return refused(errc::capacity_differs,
+                   "its holders share it with a capacity of " + shown_capacity(ruling) +
+                       ", and this call asked for one of " + shown_capacity(asked) +
+                       "; all must name the same");
+}
+
 answer in_doubt(std::string detail) {
     answer given;
     given.took = effect::unknown;

@@ -29,13 +29,15 @@ enum class attachment : std::uint8_t {
                ///< process
 };
 
-/// How much of a key a holder takes. Exclusive is 1 of 1; a semaphore permit 1 of N; a reader 1 of
-/// unlimited; a writer unlimited of unlimited. The weights of the live holders never exceed the
+/// How much of a key a holder takes. Exclusive is 1 of 1, and goes with no other holder; a semaphore
+/// permit is 1 of N; a reader 1 of unlimited. The weights of the live holders never exceed the
 /// capacity.
 struct share {
     static constexpr std::uint32_t unlimited = std::numeric_limits<std::uint32_t>::max();
     std::uint32_t weight = 1;
     std::uint32_t capacity = 1;
+
+    [[nodiscard]] bool exclusive() const noexcept { return capacity == 1; }
 
     friend bool operator==(const share&, const share&) = default;
 };
@@ -226,6 +228,8 @@ inline constexpr std::uint32_t position_exact = 1000;
 
 /// An answer for a step that surely did not happen.
 [[nodiscard]] answer refused(std::error_code error, std::string detail);
+/// Holders agreed on one capacity, and another one was asked for.
+[[nodiscard]] answer capacity_differs(std::uint32_t ruling, std::uint32_t asked);
 /// An answer for a step that may have happened.
 [[nodiscard]] answer in_doubt(std::string detail);
 

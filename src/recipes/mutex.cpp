@@ -34,6 +34,7 @@ struct mutex::giving {
     place_ptr where;
     lease_ptr lease;  ///< empty once it was answered
     release_completion done;
+    bool shared = false;
 };
 
 mutex::mutex(core::environment env,
@@ -68,7 +69,8 @@ mutex::place_ptr mutex::place_of(const std::string& key) {
 }
 
 void mutex::forget_if_idle(const place_ptr& where) {
-    if (where->calls == 0 && !where->current && where->giving_back == 0) {
+    if (where->calls == 0 && !where->current && where->giving_back == 0 &&
+        where->giving_shares_back == 0) {
         stop_watching(*where);
         const bool aside = where->aside_until > instant{} && env_.time.now() < where->aside_until;
         if (!aside) {
@@ -157,10 +159,12 @@ void mutex::attempt(const call_ptr& which, instant now) {
     asked.holder = which->holder;
     asked.ttl = std::chrono::duration_cast<core::microseconds>(terms.ttl);
     asked.floor = which->terms.fence_floor;
+    asked.part = which->terms.part;
     // What a mark announces is the work of one caller.
     asked.mark = which->terms.mark;
     asked.seen = which->terms.seen;
-    const bool may_pass_on = which->in_line && which->where->line.size() > 1;
+    const bool may_pass_on =
+        which->in_line && which->where->line.size() > 1 && asked.part.exclusive();
     asked.fences = may_pass_on && !asked.mark ? core::fences_for_a_line : 1;
     asked.attached = terms.attached ? core::attachment::attached : core::attachment::detached;
     // Who is here when it expires knows by the deadline; a handle that comes back later does not.
@@ -256,11 +260,15 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
                                                 now,
                                                 deadline);
     auto& where = *which->where;
-    where.current = lease;
-    where.block = heard.given.fences;
-    where.granted_at = now;
-    where.hops = 0;
-    if (where.queued == (which->queues ? 1U : 0U)) {
+    const bool exclusive = which->terms.part.exclusive();
+    lease->shared = !exclusive;
+    if (exclusive) {
+        where.current = lease;
+        where.block = heard.given.fences;
+        where.granted_at = now;
+        where.hops = 0;
+    }
+    if (where.queued == (which->queues ? 1U : 0U) && (exclusive || alone_here(where, *which))) {
         stop_watching(where);
     }
     lease->doubt = {.answered = which->unanswered == 0, .not_after = not_after_of(*which)};
@@ -368,6 +376,11 @@ bool mutex::known_held(const call& which) const {
     }
     const auto& where = *which.where;
     return (where.current && where.current->held(env_.time.now())) || where.line.front()->stood_off;
+}
+
+/// Whether nobody else stands in the line.
+bool mutex::alone_here(const place& where, const call& which) {
+    return where.line.size() <= (which.in_line ? 1U : 0U);
 }
 
 /// When a call ends at the latest. Once it is known that somebody has the key, only the wait
@@ -579,7 +592,7 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
     const auto next = where->line.front();
     const auto now = env_.time.now();
     const bool same_attachment = next->terms.lease.attached == lease->terms.attached;
-    if (!same_attachment || next->terms.mark ||
+    if (!same_attachment || next->terms.mark || !next->terms.part.exclusive() ||
         !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
                             .hops = where->hops,
                             .kept_for = now - where->granted_at,
@@ -619,7 +632,7 @@ void mutex::give_back(const place_ptr& where,
         where->current.reset();
         where->hops = 0;
     }
-    ++where->giving_back;
+    ++(lease->shared ? where->giving_shares_back : where->giving_back);
     core::release asked;
     asked.key = lease->key();
     asked.holder = lease->holder;
@@ -629,6 +642,7 @@ void mutex::give_back(const place_ptr& where,
     under_way->where = where;
     under_way->lease = lease;
     under_way->done = std::move(done);
+    under_way->shared = lease->shared;
     batcher_.submit(
         std::move(asked),
         patience,
@@ -643,7 +657,7 @@ void mutex::given_back(giving& which, const reply& heard) {
     const auto where = which.where;
     const auto lease = std::move(which.lease);
     auto done = std::move(which.done);
-    --where->giving_back;
+    --(which.shared ? where->giving_shares_back : where->giving_back);
     const auto& given = heard.given;
     release_reply told;
     if (given.took == effect::yes) {
@@ -651,7 +665,9 @@ void mutex::given_back(giving& which, const reply& heard) {
         if (!told.released) {
             lease->released_too_late(core::reason_of(given.lost));
         }
-        if (given.waiters) {
+        // A process that shares a key may give back and wait at once: then it counts itself.
+        const bool of_others = !which.shared || where->watch == place::watch_stage::none;
+        if (given.waiters && of_others) {
             where->aside_until = env_.time.now() + stand_aside;
         }
     } else {
@@ -792,12 +808,9 @@ void mutex::lost(const lease_ptr& lease) {
     env_.exec.post([this, where] { advance(where); });
 }
 
+/// Whether it is a share, nobody here knows: so those who wait here ask the store, as they would if
+/// another process had adopted it.
 void mutex::adopted(const lease_ptr& lease, instant sent) {
-    const auto where = place_of(lease->key());
-    where->current = lease;
-    where->block = {lease->fence(), lease->fence()};
-    where->granted_at = sent;
-    where->hops = 0;
     ++counters_.granted;
     watchdog_.guard(lease, sent);
 }

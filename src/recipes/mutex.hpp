@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The mutex: one holder per key, with or without waiting. Policy over acquire, watch and release;
-// renewing is the watchdog's.
+// The mutex: one holder per key, with or without waiting; and those who share a key, by weight and
+// capacity: permits of a semaphore, readers. Policy over acquire, watch and release; renewing is the
+// watchdog's.
 //
 // Of one process, one caller per key goes to the store; the others stand in a local line and are
 // handed the lease. Callers that want the order of arrival (`queue`) have a ticket each in the
 // store's queue, do not stand in that line, and are never handed a lease; their tickets are kept
-// alive together (mutex_queue.cpp). Waiting is registered before the check that finds the key held, and a timer
+// alive together (mutex_queue.cpp). A share stands in the same line, but is held beside others: the
+// next of the line goes to the store as soon as the one before it has its answer, and no share is
+// ever handed on, nor is a lease handed on to one who wants a share. Waiting is registered before the check that finds the key held, and a timer
 // stands behind every wait, so a lost wake-up costs time and nothing else.
 //
 // Thread safety: none; it lives on the executor.
@@ -39,6 +42,7 @@ struct mutex_terms {
     core::nanoseconds wait{};     ///< zero: one try
     core::nanoseconds timeout{};  ///< until a call without any definite answer is an error
     core::fence_number fence_floor = 0;
+    core::share part{};  ///< more than one holder: of a key that is shared
     bool queue = false;  ///< wait in the order of the store's queue; without effect without `wait`
     std::optional<core::result_to_keep>
         mark;                     ///< written with the grant; such a lease is never handed on
@@ -141,6 +145,7 @@ class mutex {
     void failed(const call_ptr& which, const core::reply& heard);
     [[nodiscard]] bool known_held(const call& which) const;
     [[nodiscard]] core::instant limit(const call& which) const;
+    [[nodiscard]] static bool alone_here(const place& where, const call& which);
     void arm_for_end(const call_ptr& which);
     void end_overdue(const place_ptr& where);
     void wait_for_wake(const call_ptr& which, core::nanoseconds at_most);

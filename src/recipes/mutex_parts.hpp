@@ -98,11 +98,12 @@ struct mutex::place {
     std::weak_ptr<place> me;
     std::list<call_ptr> line;  ///< callers who wait, in the order in which they came
     unsigned calls = 0;        ///< under way, those that do not wait included
-    lease_ptr current;         ///< the lease that this process holds
+    lease_ptr current;         ///< the exclusive lease that this process holds
     core::fence_block block;   ///< of its grant
     instant granted_at{};      ///< that grant, however often the lease was handed on since
     unsigned hops = 0;
-    unsigned giving_back = 0;  ///< releases under way
+    unsigned giving_back = 0;         ///< releases under way
+    unsigned giving_shares_back = 0;  ///< of shares: these keep nobody from asking
     instant aside_until{};
     core::timer alarm;
 

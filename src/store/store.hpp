@@ -20,10 +20,12 @@
 // acquire. In this order:
 //   1. executed later than `not_after`                                   -> too_late
 //   2. this holder id has a live grant: its ttl starts anew              -> granted, same fences
-//   3. holders are alive and agreed on another capacity                  -> failed, effect no,
+//   3. holders are alive and agreed on another capacity, and neither that
+//      one nor the one asked for is 1                                    -> failed, effect no,
 //                                                                           capacity_differs
 //   4. an operator's hold is in force                                    -> blocked
-//   5. the weights of the live grants plus this one exceed the capacity  -> held
+//   5. the weights of the live grants plus this one exceed the smaller
+//      of both capacities                                                -> held
 //   6. a result is fresh and its fence > `seen`                          -> done
 //   7. the oldest live ticket is another holder's                        -> held
 //   8. the store may not grant for now                                   -> not_ready
@@ -31,7 +33,9 @@
 //      `mark` replaces the result                                        -> granted
 //   Every one of these answers carries the kept result, if any, and the fence that wrote it, as it
 //   was found: a grant whose own mark replaces it tells what was there before.
-//   Exclusive fences order the grants of a key; those of shared grants identify only.
+//   Exclusive fences order the grants of a key; those of shared grants identify only. Who asks for
+//   a capacity of 1 wants the key for itself alone, whatever others divide it into: so writers and
+//   plain mutexes are one thing, and a lock of another program keeps readers out.
 //   With `queue`, 4, 5, 7 and 8 enter the holder at the tail, or prolong the ticket that it has, and
 //   the answer tells its number and position. Without, they change no ticket. 6 and 9 end it.
 // renew.

@@ -81,6 +81,102 @@ TEST_P(Conformance, ReadersShareAndAWriterDoesNot) {
     EXPECT_EQ(ask(a(), shared_acquire_of("k", somebody(), 1, unlimited)).what, verdict::held);
 }
 
+TEST_P(Conformance, AnExclusiveHolderKeepsOutWhoeverSharesAndIsKeptOut) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    const auto alone = take(a(), "k");
+    for (const auto capacity : {3U, unlimited}) {
+        const auto refusal = ask(b(), shared_acquire_of("k", somebody(), 1, capacity));
+        EXPECT_EQ(refusal.what, verdict::held) << "whatever they divide the key into";
+        ASSERT_EQ(refusal.holders.size(), 1U);
+    }
+    ask(a(), release_of("k", alone));
+    std::vector<core::holder_id> readers;
+    for (int reader = 0; reader < 2; ++reader) {
+        readers.push_back(somebody());
+        ask(b(), shared_acquire_of("k", readers.back(), 1, unlimited));
+        const auto refusal = ask(a(), acquire_of("k", somebody()));
+        EXPECT_EQ(refusal.what, verdict::held);
+        EXPECT_EQ(refusal.holders.size(), readers.size());
+    }
+    ask(b(), release_of("k", readers[0]));
+    EXPECT_EQ(ask(a(), acquire_of("k", somebody())).what, verdict::held) << "one reader is left";
+    ask(b(), release_of("k", readers[1]));
+    EXPECT_EQ(ask(a(), acquire_of("k", somebody())).what, verdict::granted);
+    EXPECT_EQ(look(b(), "k").part.capacity, 1U);
+}
+
+TEST_P(Conformance, EachShareIsShownWithItsWeight) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    ask(a(), shared_acquire_of("k", somebody(), 3, 5));
+    ask(b(), shared_acquire_of("k", somebody(), 2, 5));
+    const auto shown = look(a(), "k");
+    ASSERT_EQ(shown.holders.size(), 2U);
+    EXPECT_EQ(shown.holders[0].weight + shown.holders[1].weight, 5U);
+    EXPECT_EQ(shown.holders[0].weight * shown.holders[1].weight, 6U);
+    EXPECT_EQ(shown.part.capacity, 5U);
+    EXPECT_NE(shown.holders[0].self, shown.holders[1].self);
+}
+
+TEST_P(Conformance, AnAdoptedShareLeavesTheOthersAlone) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    const auto first = somebody();
+    const auto second = somebody();
+    const auto adopter = somebody();
+    const auto fence = ask(a(), shared_acquire_of("k", first, 1, 2)).fences.first;
+    ask(a(), shared_acquire_of("k", second, 1, 2));
+    auto asked = renew_of("k", first);
+    asked.fences = 1;
+    asked.adopt = {adopter, core::attachment::detached};
+    const auto renewed = ask(b(), asked);
+    ASSERT_EQ(renewed.what, verdict::renewed);
+    EXPECT_GT(renewed.fences.first, fence);
+    EXPECT_EQ(ask(a(), renew_of("k", first)).what, verdict::not_held);
+    EXPECT_EQ(ask(a(), renew_of("k", second)).what, verdict::renewed);
+    EXPECT_EQ(ask(b(), release_of("k", adopter)).what, verdict::released);
+    EXPECT_EQ(look(a(), "k").holders.size(), 1U);
+}
+
+TEST_P(Conformance, AWaitingWriterStopsLaterReaders) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    if (!caps().queues) {
+        GTEST_SKIP() << caps().name << " keeps no queue";
+    }
+    const auto reader = somebody();
+    const auto writer = queued_acquire_of("k", somebody());
+    ask(a(), shared_acquire_of("k", reader, 1, unlimited));
+    EXPECT_EQ(ask(b(), writer).what, verdict::held);
+    auto later = shared_acquire_of("k", somebody(), 1, unlimited);
+    EXPECT_EQ(ask(a(), later).what, verdict::held) << "also one that races";
+    later.queue = 5s;
+    EXPECT_EQ(ask(a(), later).what, verdict::held);
+    ask(a(), release_of("k", reader));
+    EXPECT_EQ(ask(a(), later).what, verdict::held) << "the writer came first";
+    EXPECT_EQ(ask(b(), writer).what, verdict::granted);
+    ask(b(), release_of("k", writer.holder));
+    EXPECT_EQ(ask(a(), later).what, verdict::granted);
+}
+
+TEST_P(Conformance, EachReaderOfTheQueueLetsTheNextOneIn) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    if (!caps().queues || !caps().wakes) {
+        GTEST_SKIP() << caps().name << " wakes nobody of a queue";
+    }
+    const auto writer = take(a(), "k");
+    std::vector<core::acquire> readers;
+    for (int number = 0; number < 2; ++number) {
+        readers.push_back(shared_acquire_of("k", somebody(), 1, unlimited));
+        readers.back().queue = 5s;
+        EXPECT_EQ(ask(number == 0 ? a() : b(), readers.back()).what, verdict::held);
+    }
+    const auto second = watch(b(), "k");
+    ASSERT_TRUE(run_until([&] { return second->ready > 0; }));
+    ask(a(), release_of("k", writer));
+    EXPECT_EQ(ask(a(), readers[0]).what, verdict::granted);
+    EXPECT_TRUE(run_until([&] { return second->wakes > 0; }));
+    EXPECT_EQ(ask(b(), readers[1]).what, verdict::granted);
+    b().unwatch(second->id);
+}
+
 TEST_P(Conformance, TheCapacityIsFixedWhileAnybodyHolds) {
     DIBS_NEEDS_SHARED_GRANTS();
     const auto holder = somebody();

@@ -46,6 +46,19 @@ TEST(Options, TheEdgesAreFine) {
     EXPECT_EQ(fault_of([](auto& o) { o.fence_floor = (std::uint64_t{1} << 62U) - 1; }), "");
 }
 
+TEST(Options, AStoreThatSharesTakesEveryMode) {
+    auto caps = usual_store();
+    caps.shared = true;
+    acquire_options options;
+    for (const auto wanted : {exclusive, shared, permits(3).of(3), permits(2).of(5)}) {
+        options.mode = wanted;
+        EXPECT_EQ(fault_of_options(options, caps), "");
+        EXPECT_EQ(terms_of(options).part.weight, wanted.weight());
+        EXPECT_EQ(terms_of(options).part.capacity, wanted.capacity());
+    }
+    EXPECT_EQ(permits(1).of(1), exclusive);
+}
+
 TEST(Options, EachBadOneIsNamed) {
     const struct {
         std::string name;
@@ -57,6 +70,10 @@ TEST(Options, EachBadOneIsNamed) {
         {"ttl", [](auto& o) { o.ttl = 24h + 1ms; }},
         {"ttl", [](auto& o) { o.ttl = forever; }},
         {"wait", [](auto& o) { o.wait = -1ms; }},
+        {"mode", [](auto& o) { o.mode = permits(0).of(3); }},
+        {"mode", [](auto& o) { o.mode = permits(4).of(3); }},
+        {"mode", [](auto& o) { o.mode = permits(1).of(0); }},
+        {"mode", [](auto& o) { o.mode = shared; }},
         {"timeout", [](auto& o) { o.timeout = 0ms; }},
         {"timeout", [](auto& o) { o.timeout = -1ms; }},
         {"renew_every", [](auto& o) { o.renew_every = -1ms; }},

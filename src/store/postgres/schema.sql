@@ -471,14 +471,17 @@ BEGIN
                     r.expires := o_expires;
                     v_written := true;
                 END IF;
-            ELSIF v_live AND r.capacity <> p_capacity[i] THEN
+            -- A capacity of 1 asks for the key alone, whatever others divide it into.
+            ELSIF v_live AND r.capacity <> p_capacity[i] AND r.capacity <> 1
+                  AND p_capacity[i] <> 1 THEN
                 o_what := 0; o_code := 1; o_first := r.capacity;
             ELSIF v_now < r.blocked_until THEN
                 o_what := 4;
                 o_reason := r.blocked_reason;
                 o_retry := CASE WHEN r.blocked_until = forever THEN forever
                                 ELSE r.blocked_until - v_now END;
-            ELSIF v_weight + p_weight[i] > p_capacity[i] THEN
+            ELSIF v_weight + p_weight[i] > p_capacity[i]
+                  OR v_live AND v_weight + p_weight[i] > r.capacity THEN
                 o_what := 2;
                 IF r.shared THEN
                     o_holders := {schema}.lease_holders_1(v_key, v_now);

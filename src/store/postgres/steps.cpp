@@ -301,10 +301,8 @@ core::answer failure(const row& told, const core::verb& what) {
     switch (told.number(o_code)) {
         case 1: {
             const auto* asked = std::get_if<core::acquire>(&what);
-            return core::refused(errc::capacity_differs,
-                                 "the holders of the key agreed on a capacity of " +
-                                     std::to_string(told.number(o_first)) + ", not " +
-                                     std::to_string(asked == nullptr ? 0 : asked->part.capacity));
+            return core::capacity_differs(static_cast<std::uint32_t>(told.number(o_first)),
+                                          asked == nullptr ? 0 : asked->part.capacity);
         }
         case 2:
             return core::refused(errc::invalid_argument, "the fence would not fit in 63 bits");

@@ -238,11 +238,10 @@ step decide(const core::acquire& asked,
         granted.changed = true;
         return granted;
     }
-    if (anybody_live(kept, now) && kept.capacity != asked.part.capacity) {
-        return refuse(errc::capacity_differs,
-                      "the holders of the key agreed on a capacity of " +
-                          std::to_string(kept.capacity) + ", not " +
-                          std::to_string(asked.part.capacity));
+    const auto agreed = anybody_live(kept, now) ? kept.capacity : asked.part.capacity;
+    const auto capacity = std::min(agreed, asked.part.capacity);
+    if (agreed != asked.part.capacity && capacity != 1) {
+        return {.reply = core::capacity_differs(agreed, asked.part.capacity)};
     }
     if (blocked(kept, now)) {
         auto refusal = answered(verdict::blocked, context);
@@ -250,7 +249,7 @@ step decide(const core::acquire& asked,
         refusal.reply.retry_after = left(kept.blocked_until, now.wall);
         return queued(std::move(refusal), asked, queue);
     }
-    if (weight_in_use(kept, now) + asked.part.weight > asked.part.capacity) {
+    if (weight_in_use(kept, now) + asked.part.weight > capacity) {
         auto refusal = answered(verdict::held, context);
         refusal.reply.holders = live_holders(kept, context);
         refusal.reply.retry_after = core::result_to_keep::forever;

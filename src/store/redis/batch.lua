@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One batch of steps on records, all in one call. What the verbs mean is in store/store.hpp; this
--- is the same in the server's language, for exclusive grants.
+-- is the same in the server's language.
 --
 -- KEYS[2i-1], [2i] of entry i: the key itself (the lock), and the key of the rest of its record
 -- KEYS[2n+1]       the mark of the database's fences
@@ -17,7 +17,7 @@
 --   D TTL TTL_MS REST_TTL FENCES                                        acquire, detached, traced
 --   N TTL TTL_MS REST_TTL                                               renew
 --   R                                                                   release
---   a TTL FENCES FLOOR CAPACITY ATTACHED SEEN MARK FRESH KEEP QUEUE     acquire, with all options
+--   a TTL FENCES FLOOR WEIGHT CAPACITY ATTACHED SEEN MARK FRESH KEEP QUEUE   acquire, with all options
 --   n TTL FENCES NEW_HOLDER ATTACHED                                    renew
 --   r HAS_RESULT LATE FRESH KEEP                                        release
 --   v FENCE                                                             revoke
@@ -39,6 +39,14 @@
 -- A capital says that the rest of the record is short, and need not be read to prolong the lease
 -- or to give it back; so nobody is in the queue. U and V say that there is none: no trace is left
 -- of such a lease. Whoever has to write a rest meanwhile makes it a or d.
+--
+-- Where several share the key, it has the same place and keeps out whoever locks the other way:
+--   dibs1 s CAPACITY SHARE SHARE ...
+-- each SHARE with a character 30 behind it, which is in no WHO here:
+--   WEIGHT EXPIRES HOLDER FIRST LAST GRANTED a|d PROCESS WHO
+-- A share is alive until EXPIRES, 0 when an operator ended it; the string expires with the last of
+-- them. One that is over stays as a trace until the next grant, or until the string goes. In the
+-- rest stands the holder of the last grant, as ever.
 --
 -- The mark is not below any fence that was granted without a rest, nor below those of other grants
 -- but where a floor has led them beyond the clock. It never expires:
@@ -259,6 +267,68 @@ local function all_verbs()
         end
     end
 
+    local function read_shares(record)
+        local capacity, at = match(record.raw, '^dibs1 s (%d+) ()')
+        record.capacity, record.taken, record.shares = tonumber(capacity), 0, {}
+        for text in string.gmatch(sub(record.raw, at or 1), '[^\30]*\30') do
+            local weight, expires, holder, first, last, tail =
+                match(text, '^(%d+) (%d+) (%x+) (%d+) (%d+) (.*)\30$')
+            if not capacity or not weight then
+                refuse({'e', 'WRONGTYPE ' .. record.lock .. ' is none of ours', 0})
+            end
+            local one = {weight = tonumber(weight), expires = tonumber(expires), holder = holder,
+                         first = tonumber(first), last = tonumber(last), tail = tail}
+            record.shares[#record.shares + 1] = one
+            record.fence = math.max(record.fence, one.last)
+            if now < one.expires then
+                record.expires = record.live and math.min(record.expires, one.expires) or
+                    one.expires
+                record.taken = record.taken + one.weight
+                record.live = true
+            end
+        end
+    end
+
+    -- Of one who shares the key, alive or not.
+    local function share_of(record, holder)
+        for at = 1, record.shares and #record.shares or 0 do
+            if record.shares[at].holder == holder then
+                return record.shares[at], now < record.shares[at].expires, at
+            end
+        end
+    end
+
+    -- The lock of those who share the key, and when the last of them ends.
+    local function text_of_shares(record)
+        local texts, ends = {format('dibs1 s %.0f ', record.capacity)}, 0
+        for at = 1, #record.shares do
+            local one = record.shares[at]
+            texts[at + 1] = format('%.0f ', one.weight) .. sixteen(one.expires) .. ' ' ..
+                one.holder .. ' ' .. sixteen(one.first) .. ' ' .. sixteen(one.last) .. ' ' ..
+                one.tail .. '\30'
+            ends = math.max(ends, one.expires)
+        end
+        return table.concat(texts), ends
+    end
+
+    local function write_shares(record)
+        local text, ends = text_of_shares(record)
+        if ends <= now then
+            record.live = false
+            run(record, 'DEL', record.lock)
+            return
+        end
+        -- A full server takes this, and then takes what follows, too.
+        run(record, 'PEXPIREAT', record.lock, last_millisecond(ends))
+        record.dirty = true
+        run(record, 'SET', record.lock, text, 'PXAT', last_millisecond(ends))
+    end
+
+    local function tail_of_share(granted, attached)
+        return granted .. ' ' .. attached .. ' ' .. ARGV[1] .. ' ' ..
+            string.gsub(ARGV[2], '\30', '?')
+    end
+
     local function read(lock, rest)
         local record = {lock = lock, rest = rest, live = false, expires = 0, fence = 0,
                         last_expiry = 0, ended = false, blocked = 0, reason = '', queued = false,
@@ -268,7 +338,10 @@ local function all_verbs()
         if kept then
             read_rest(record, kept)
         end
-        if raw then
+        if raw and sub(raw, 1, 8) == 'dibs1 s ' then
+            record.raw = raw
+            read_shares(record)
+        elseif raw then
             local holder, first, last, letter, ttl_ms =
                 match(raw, '^dibs1 (%x+) (%d+) (%d+) %d+ ([ADUVad])(%d*) ')
             if not holder then
@@ -566,7 +639,8 @@ local function all_verbs()
             return
         end
         call('DEL', record.rest .. 't' .. holder)
-        if first == holder and not record.live and not blocked(record) then
+        local room = not record.live or (record.shares and record.taken < record.capacity)
+        if first == holder and room and not blocked(record) then
             wake(record)
         elseif first == holder then
             head(record)
@@ -603,23 +677,36 @@ local function all_verbs()
             end
             return with_result({'g', record.first, record.last, expires}, record)
         end
-        if record.live and asked.capacity ~= 1 then
-            return with_result({'c', 0, 0, 0}, record)
+        local mine, is_live = share_of(record, holder)
+        if is_live then
+            mine.expires = expires
+            write_shares(record)
+            if record.last_holder == holder then
+                record.last_expiry = expires
+                write_if_room(record)
+            end
+            return with_result({'g', mine.first, mine.last, expires}, record)
+        end
+        local taken, agreed = 0, asked.capacity
+        if record.live then
+            taken = record.shares and record.taken or 1
+            agreed = record.shares and record.capacity or 1
+        end
+        local capacity = math.min(agreed, asked.capacity)
+        if agreed ~= asked.capacity and capacity ~= 1 then
+            return with_result({'c', agreed, 0, 0}, record)
         end
         if blocked(record) then
             return in_queue(with_result({'b', record.reason, record.blocked, 0}, record), record,
                             holder, asked.queue)
         end
-        if record.live then
+        if taken + asked.weight > capacity then
             return in_queue(holder_answer('h', record), record, holder, asked.queue)
         end
         if readable(record) and (record.fresh_until == -1 or now < record.fresh_until) and
             record.result_fence > asked.seen then
             leave_queue(record, holder)
             return with_result({'d', 0, 0, 0}, record)
-        end
-        if asked.capacity ~= 1 then
-            return with_result({'u', 0, 0, 0}, record)
         end
         local first_in_queue, first_ticket = head(record)
         if first_in_queue and first_in_queue ~= holder then
@@ -630,7 +717,8 @@ local function all_verbs()
                 wake(record)
             end
             local left = run(record, 'PTTL', record.rest .. 't' .. first_in_queue)
-            return in_queue(with_result({'h', false, now + math.max(left, 0) * 1000, 0}, record),
+            local others = record.live and record.raw
+            return in_queue(with_result({'h', others, now + math.max(left, 0) * 1000, 0}, record),
                             record, holder, asked.queue)
         end
         if now < ready then
@@ -661,9 +749,24 @@ local function all_verbs()
             take_result(record, last, 1, mark, asked.fresh, asked.keep)
         end
         must_write(record, mark)
-        local tail = letter_of(record, asked.attached) .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
-        local given = call('SET', lock, lock_text(holder, first, last, now_text, tail), 'PXAT',
-                           last_millisecond(expires))
+        local text, ends = nil, expires
+        if asked.capacity == 1 then
+            local tail = letter_of(record, asked.attached) .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
+            text = lock_text(holder, first, last, now_text, tail)
+        else
+            local others = record.live and record.shares or {}
+            record.shares, record.capacity = {}, asked.capacity
+            for at = 1, #others do
+                if now < others[at].expires then
+                    record.shares[#record.shares + 1] = others[at]
+                end
+            end
+            record.shares[#record.shares + 1] =
+                {weight = asked.weight, expires = expires, holder = holder, first = first,
+                 last = last, tail = tail_of_share(now_text, asked.attached)}
+            text, ends = text_of_shares(record)
+        end
+        local given = call('SET', lock, text, 'PXAT', last_millisecond(ends))
         if words_of(given) then
             record.last_holder = nil
             record.last_expiry = 0
@@ -679,6 +782,10 @@ local function all_verbs()
         if first_in_queue then
             call('ZREM', rest .. 'q', holder)
             call('DEL', rest .. 't' .. holder)
+            -- A release wakes one; where several fit in, each lets the next one know.
+            if record.queued and taken + asked.weight < asked.capacity then
+                wake(record)
+            end
         end
         return found
     end
@@ -686,17 +793,19 @@ local function all_verbs()
     function verbs.A(lock, rest, holder, not_after, words)
         local attached, ttl, fences = match(words, '^([ADUV]) (%d+) %d+ %d+ (%d+)$')
         return acquire(lock, rest, holder, not_after,
-                       {ttl = tonumber(ttl), fences = tonumber(fences), floor = 0, capacity = 1,
-                        attached = match(attached, '[AU]') and 'a' or 'd', seen = 0, queue = 0})
+                       {ttl = tonumber(ttl), fences = tonumber(fences), floor = 0, weight = 1,
+                        capacity = 1, attached = match(attached, '[AU]') and 'a' or 'd', seen = 0,
+                        queue = 0})
     end
     verbs.D, verbs.U, verbs.V = verbs.A, verbs.A, verbs.A
 
     function verbs.a(lock, rest, holder, not_after, words)
-        local ttl, fences, floor, capacity, attached, seen, mark, fresh, keep, queue =
-            match(words, '^a (%d+) (%d+) (%d+) (%d+) ([ad]) (%d+) ([01]) (%-?%d+) (%-?%d+) (%d+)$')
+        local ttl, fences, floor, weight, capacity, attached, seen, mark, fresh, keep, queue =
+            match(words, '^a (%d+) (%d+) (%d+) (%d+) (%d+) ([ad]) (%d+) ([01]) (%-?%d+) ' ..
+                '(%-?%d+) (%d+)$')
         return acquire(lock, rest, holder, not_after,
                        {ttl = tonumber(ttl), fences = tonumber(fences), floor = tonumber(floor),
-                        capacity = tonumber(capacity), attached = attached, seen = tonumber(seen),
+                        weight = tonumber(weight), capacity = tonumber(capacity), attached = attached, seen = tonumber(seen),
                         fresh = tonumber(fresh), keep = tonumber(keep), queue = tonumber(queue)},
                        mark == '1' and payload())
     end
@@ -704,7 +813,10 @@ local function all_verbs()
     -- A live grant of this holder is not there: what became of it?
     local function not_held(holder, record)
         local loss = 'gone'
-        if record.live then
+        local trace = share_of(record, holder)
+        if trace then
+            loss = trace.expires == 0 and 'revoked' or 'expired'
+        elseif record.live then
             loss = 'taken'
         elseif record.last_holder == holder then
             loss = record.ended and 'revoked' or (now >= record.last_expiry and 'expired' or 'gone')
@@ -714,8 +826,51 @@ local function all_verbs()
         return with_result({'x', loss, 0, 0}, record)
     end
 
+    local function renew_share(record, mine, ttl, fences, new_holder, attached)
+        local expires = ceil((now + ttl) / 1000) * 1000
+        local holder, stored = mine.holder, record.fence
+        local was_last = record.last_holder == holder
+        if new_holder and new_holder ~= holder then
+            local _, is_live, at = share_of(record, new_holder)
+            if is_live then
+                refuse({'e', 'the holder id to adopt the lease holds the key', 0})
+            elseif at then
+                table.remove(record.shares, at)
+            end
+        end
+        if was_last then
+            record.last_holder, record.last_expiry, record.ended = new_holder or holder, expires,
+                false
+        end
+        if fences > 0 and not full and known_mark() then
+            local first, last = next_fences(stored, 0, fences)
+            record.fence = last
+            if raise_mark(last) or write(record) then
+                record.fence = stored
+            else
+                mine.first, mine.last = first, last
+            end
+        end
+        mine.expires = expires
+        if new_holder then
+            mine.holder = new_holder
+            mine.tail = tail_of_share(match(mine.tail, '^%d+'), attached)
+        end
+        write_shares(record)
+        if was_last then
+            write_if_room(record)
+        end
+        local renewed = with_result({'n', mine.first, mine.last, expires}, record)
+        renewed[7] = waiters(record)
+        return renewed
+    end
+
     local function renew(lock, rest, holder, ttl, fences, new_holder, attached)
         local record = read(lock, rest)
+        local share, is_live = share_of(record, holder)
+        if is_live then
+            return renew_share(record, share, ttl, fences, new_holder, attached)
+        end
         if not record.live or record.holder ~= holder then
             return not_held(holder, record)
         end
@@ -782,9 +937,10 @@ local function all_verbs()
 
     local function release(lock, rest, holder, late, result, fresh, keep)
         local record = read(lock, rest)
-        local mine = record.live and record.holder == holder
+        local share, is_live, place = share_of(record, holder)
+        local mine = is_live or (record.live and record.holder == holder)
         local in_time = mine
-        if not mine and late and not record.live then
+        if not mine and late and (record.shares or not record.live) then
             mine = record.last_holder == holder and not record.ended
         end
         if not mine then
@@ -793,16 +949,22 @@ local function all_verbs()
         end
         if result then
             need_room()
-            take_result(record, in_time and record.last or record.fence, 0, result, fresh, keep)
-            record.last_holder = nil
-            record.last_expiry = 0
+            take_result(record, share and share.last or in_time and record.last or record.fence, 0,
+                        result, fresh, keep)
+            if not share or record.last_holder == holder then
+                record.last_holder = nil
+                record.last_expiry = 0
+            end
             must_write(record, true)
             record.dirty = true
         end
-        if record.raw then
+        if share then
+            table.remove(record.shares, place)
+            write_shares(record)
+        elseif record.raw and not record.shares then
             run(record, 'DEL', lock)
         end
-        if not result and not record.untraced then
+        if not result and not record.untraced and (not share or record.last_holder == holder) then
             forget_holder(record)
         end
         local ended = with_result({result and 'f' or 'r', 0, 0, 0}, record)
@@ -825,6 +987,19 @@ local function all_verbs()
     function verbs.v(lock, rest, holder, not_after, words)
         local fence = tonumber(sub(words, 3))
         local record = read(lock, rest)
+        for at = 1, record.shares and #record.shares or 0 do
+            local one = record.shares[at]
+            if now < one.expires and fence >= one.first and fence <= one.last then
+                if record.last_holder == one.holder then
+                    record.ended = true
+                    write_if_room(record)
+                end
+                one.expires = 0
+                write_shares(record)
+                wake(record)
+                return {'v'}
+            end
+        end
         if not record.live or not record.holder or fence < record.first or fence > record.last then
             return holder_answer('m', record)
         end

@@ -10,6 +10,7 @@ namespace dibs::store::redis {
 namespace {
 
 constexpr char between = '\x1f';
+constexpr char share_end = '\x1e';
 
 std::string field(std::string text) {
     std::replace(text.begin(), text.end(), between, '?');
@@ -48,11 +49,10 @@ core::party party_of(std::string_view text) {
     return who;
 }
 
-std::optional<lock_value> parse_lock(std::string_view value) {
-    if (cut(value, ' ') != "dibs1") {
-        return std::nullopt;
-    }
-    cut(value, ' ');
+namespace {
+
+/// What stands behind the holder.
+std::optional<lock_value> parse_grant(std::string_view value) {
     lock_value found;
     const bool sound = parse(cut(value, ' '), found.fences.first) &&
                        parse(cut(value, ' '), found.fences.last) &&
@@ -71,6 +71,40 @@ std::optional<lock_value> parse_lock(std::string_view value) {
                          : core::attachment::detached;
     found.process = cut(value, ' ');
     found.who = party_of(value);
+    return found;
+}
+
+}  // namespace
+
+std::optional<lock_value> parse_lock(std::string_view value) {
+    if (cut(value, ' ') != "dibs1") {
+        return std::nullopt;
+    }
+    cut(value, ' ');
+    return parse_grant(value);
+}
+
+std::optional<shares_value> parse_shares(std::string_view value) {
+    if (cut(value, ' ') != "dibs1" || cut(value, ' ') != "s") {
+        return std::nullopt;
+    }
+    shares_value found;
+    if (!parse(cut(value, ' '), found.capacity)) {
+        return std::nullopt;
+    }
+    while (!value.empty()) {
+        auto text = cut(value, share_end);
+        shares_value::share one;
+        const bool sound =
+            parse(cut(text, ' '), one.weight) && parse(cut(text, ' '), one.expires_us);
+        one.holder = cut(text, ' ');
+        auto grant = parse_grant(text);
+        if (!sound || !grant) {
+            return std::nullopt;
+        }
+        one.value = std::move(*grant);
+        found.shares.push_back(std::move(one));
+    }
     return found;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dibs::store::redis {
 
@@ -24,6 +25,21 @@ struct lock_value {
 
 /// Empty: somebody else's lock. The holder id in it stays where it is: it is the holder's secret.
 [[nodiscard]] std::optional<lock_value> parse_lock(std::string_view value);
+
+/// The lock of those who share a key.
+struct shares_value {
+    struct share {
+        std::uint32_t weight = 1;
+        std::int64_t expires_us = 0;  ///< 0: ended by an operator
+        std::string_view holder;      ///< the holder's secret
+        lock_value value;
+    };
+    std::uint32_t capacity = 1;
+    std::vector<share> shares;
+};
+
+/// Empty: it is none.
+[[nodiscard]] std::optional<shares_value> parse_shares(std::string_view value);
 
 /// Who stands in a queue, as its ticket says it.
 struct ticket_value {

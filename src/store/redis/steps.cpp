@@ -118,6 +118,7 @@ void spell(words& said, const core::acquire& asked) {
         .ttl(asked.ttl)
         .add(std::int64_t{asked.fences})
         .add(asked.floor)
+        .add(std::int64_t{asked.part.weight})
         .add(std::int64_t{asked.part.capacity})
         .add(asked.attached)
         .add(asked.seen)
@@ -419,6 +420,14 @@ std::optional<core::kept_result> result_of(const node& value,
     return kept;
 }
 
+void describe(core::holder_info& one, const lock_value& ours, moment when, const caller& self) {
+    one.who = ours.who;
+    one.fences = ours.fences;
+    one.attached = ours.attached;
+    one.held_for = microseconds{std::max(when.now - ours.granted_us, std::int64_t{0})};
+    one.self = ours.process == self.process;
+}
+
 std::vector<core::holder_info> holders_of(const node& value,
                                           std::int64_t expires,
                                           moment when,
@@ -427,14 +436,23 @@ std::vector<core::holder_info> holders_of(const node& value,
     if (value.what == kind::null) {
         return holders;
     }
+    if (const auto shared = parse_shares(value.text)) {
+        for (const auto& share : shared->shares) {
+            if (when.now >= share.expires_us) {
+                continue;
+            }
+            core::holder_info one;
+            one.remaining = when.left(share.expires_us);
+            one.weight = share.weight;
+            describe(one, share.value, when, self);
+            holders.push_back(std::move(one));
+        }
+        return holders;
+    }
     core::holder_info one;
     one.remaining = when.left(expires);
-    if (auto ours = parse_lock(value.text)) {
-        one.who = std::move(ours->who);
-        one.fences = ours->fences;
-        one.attached = ours->attached;
-        one.held_for = microseconds{std::max(when.now - ours->granted_us, std::int64_t{0})};
-        one.self = ours->process == self.process;
+    if (const auto ours = parse_lock(value.text)) {
+        describe(one, *ours, when, self);
     } else {
         one.attached = core::attachment::detached;
     }
@@ -470,13 +488,18 @@ std::vector<core::queued_info> queue_of(std::string_view texts, moment when, con
     }
 }
 
+core::fence_number seen_by(const core::verb& what) noexcept {
+    const auto* asked = std::get_if<core::acquire>(&what);
+    return asked == nullptr ? 0 : asked->seen;
+}
+
 using parts = std::array<const node*, 12>;
 
 core::answer answer_of(const parts& told,
                        std::uint32_t count,
                        moment when,
                        const caller& self,
-                       core::fence_number seen) {
+                       const core::verb& asked) {
     const char code = told[0]->text.empty() ? '?' : told[0]->text.front();
     if (code == 'e') {
         return answer_to_error(told[1]->text, count > 2 && number_of(*told[2]) != 0);
@@ -485,7 +508,7 @@ core::answer answer_of(const parts& told,
     made.took = effect::yes;
     made.now = when.as_now();
     if (count >= 6) {
-        made.result = result_of(*told[4], *told[5], when, seen);
+        made.result = result_of(*told[4], *told[5], when, seen_by(asked));
     }
     made.waiters = count >= 7 && number_of(*told[6]) > 0;
     if (count >= 9) {
@@ -504,8 +527,7 @@ core::answer answer_of(const parts& told,
         case 'm':
             made.what = code == 'h' ? verdict::held : verdict::fence_moved;
             made.holders = holders_of(*told[1], number_of(*told[2]), when, self);
-            made.retry_after = made.holders.empty() ? when.left(number_of(*told[2]))
-                                                    : made.holders.front().remaining;
+            made.retry_after = when.left(number_of(*told[2]));
             break;
         case 'd':
             made.what = verdict::done;
@@ -542,16 +564,11 @@ core::answer answer_of(const parts& told,
             made.what = verdict::block_set;
             break;
         case 'c': {
-            auto differs =
-                refusal(errc::capacity_differs, "the holder of the key took it for itself alone");
+            const auto* acquire = std::get_if<core::acquire>(&asked);
+            auto differs = core::capacity_differs(static_cast<std::uint32_t>(number_of(*told[1])),
+                                                  acquire == nullptr ? 0 : acquire->part.capacity);
             differs.result = std::move(made.result);
             return differs;
-        }
-        case 'u': {
-            auto alone = refusal(errc::unsupported,
-                                 "this store has no shared leases yet: a key has one holder");
-            alone.result = std::move(made.result);
-            return alone;
         }
         default:
             return core::in_doubt("an answer that this release does not know");
@@ -668,11 +685,6 @@ bool read_short(const node& told,
            told.number >= 0;
 }
 
-core::fence_number seen_by(const core::verb& what) noexcept {
-    const auto* asked = std::get_if<core::acquire>(&what);
-    return asked == nullptr ? 0 : asked->seen;
-}
-
 }  // namespace
 
 std::optional<core::answer> fault_of(const core::verb& what) {
@@ -766,7 +778,7 @@ bool read_batch(const reply& told,
         if (!take_parts(at, part, count)) {
             return false;
         }
-        answers[entry] = answer_of(part, count, when, self, seen_by(batch[entry].what));
+        answers[entry] = answer_of(part, count, when, self, batch[entry].what);
     }
     return true;
 }
@@ -792,6 +804,9 @@ bool read_looks(const reply& told,
         core::record_info info;
         info.key = key;
         info.holders = holders_of(*part[1], number_of(*part[2]), when, self);
+        if (const auto shared = parse_shares(part[1]->text)) {
+            info.part.capacity = shared->capacity;
+        }
         info.result = result_of(*part[4], *part[5], when, 0);
         info.waiters = static_cast<std::uint32_t>(number_of(*part[6]));
         info.fence = fence_of(*part[7]);

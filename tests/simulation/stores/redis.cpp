@@ -285,8 +285,24 @@ class redis_model final : public replicated_server<redis::keyspace> {
         std::map<std::string, core::record> found;
         const auto prefix = names_.lock("");
         for (const auto& [name, kept] : copy.all()) {
+            if (names_.key_of_rest(name) || !name.starts_with(prefix)) {
+                continue;
+            }
+            if (const auto shared = wire::parse_shares(kept.text)) {
+                auto& record = found[name.substr(prefix.size())];
+                record.capacity = shared->capacity;
+                for (const auto& one : shared->shares) {
+                    core::grant held;
+                    held.holder = core::holder_id::parse(one.holder).value_or(core::holder_id{});
+                    held.fences = one.value.fences;
+                    held.weight = one.weight;
+                    held.expires = core::store_instant{core::microseconds{one.expires_us}};
+                    record.grants.push_back(held);
+                }
+                continue;
+            }
             const auto value = wire::parse_lock(kept.text);
-            if (!value || names_.key_of_rest(name) || !name.starts_with(prefix)) {
+            if (!value) {
                 continue;
             }
             core::grant held;

@@ -98,7 +98,8 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
               given.fences.first,
               given.expires,
               from.process,
-              asked->attached == core::attachment::attached});
+              asked->attached == core::attachment::attached,
+              !asked->part.exclusive()});
     } else if (renewal != nullptr && given.what == core::verdict::renewed) {
         auto is = open_[renewal->holder];
         auto told = history_.event("prolong");
@@ -117,7 +118,9 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
             told.holder("new_holder", after);
             over_.insert(renewal->holder);
         }
-        laws_.prolonged(renewal->key, renewal->holder, after, given.fences, now, given.expires);
+        if (!is.shared) {
+            laws_.prolonged(renewal->key, renewal->holder, after, given.fences, now, given.expires);
+        }
         is.key = renewal->key;
         is.fence = given.fences.first;
         is.expires = given.expires;

@@ -63,6 +63,7 @@ class step_log {
         core::store_instant expires{};
         std::uint64_t process = 0;
         bool attached = true;
+        bool shared = false;
     };
     void ended(const core::holder_id& holder, core::store_instant now, std::string_view why);
     void revoked(const core::revoke& asked, core::store_instant now);

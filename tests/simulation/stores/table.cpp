@@ -25,7 +25,6 @@ const std::vector<store_kind>& store_kinds() {
         {.name = "redis",
          .about = "the script of the Redis store on a server in memory, with a replica",
          .one_host = false,
-         .shares = false,
          .weight = 2,
          .make = &make_redis_store},
 #endif

@@ -33,8 +33,14 @@ class acquire_told final : public acquire_handler {
                  std::uint64_t call,
                  std::string key,
                  core::nanoseconds ttl,
+                 mode how,
                  lease_told told)
-        : process_(in), call_(call), key_(std::move(key)), ttl_(ttl), told_(std::move(told)) {}
+        : process_(in),
+          call_(call),
+          key_(std::move(key)),
+          ttl_(ttl),
+          how_(how),
+          told_(std::move(told)) {}
 
     void complete(std::error_code error, std::optional<lease> granted) override {
         if (!process_.alive()) {
@@ -46,8 +52,8 @@ class acquire_told final : public acquire_handler {
             told_(nullptr);
             return;
         }
-        note_granted(
-            process_, "acquire", call_, ttl_, *detail::lease_access::handle(*granted)->state);
+        const auto& state = *detail::lease_access::handle(*granted)->state;
+        note_granted(process_, "acquire", call_, ttl_, state, how_);
         told_(std::make_unique<held_lease>(process_, std::move(*granted)));
     }
 
@@ -56,6 +62,7 @@ class acquire_told final : public acquire_handler {
     const std::uint64_t call_;
     const std::string key_;
     const core::nanoseconds ttl_;
+    const mode how_;
     lease_told told_;
 };
 
@@ -152,16 +159,25 @@ class adopt_told final : public adopt_handler {
     lease_told told_;
 };
 
+/// A history says nothing of it where a lease is exclusive.
+void note_mode(recorder::line& in, mode how) {
+    if (how.capacity() != 1) {
+        in.number("weight", how.weight()).number("capacity", how.capacity());
+    }
+}
+
 }  // namespace
 
 void note_granted(client_process& in,
                   op_word op,
                   std::uint64_t call,
                   core::nanoseconds ttl,
-                  const core::lease_state& state) {
+                  const core::lease_state& state,
+                  mode how) {
     const auto* heard = in.edge().grant_of(state.holder);
     auto told = call_line(in, op, "ok", call, state.key());
     told.number("fence", state.fence());
+    note_mode(told, how);
     if (heard == nullptr) {
         // The client gave a lease of which nothing has come from the store: the checker must see it.
         told.time("ttl_ns", ttl)
@@ -219,12 +235,14 @@ void acquire(client_process& in,
         if (options.wait > core::milliseconds::zero()) {
             begun.flag("waits", true);
         }
+        note_mode(begun, options.mode);
     }
-    start_acquire(in.client(),
-                  key,
-                  options,
-                  std::make_unique<acquire_told>(in, number, key, options.ttl, std::move(told)),
-                  call);
+    start_acquire(
+        in.client(),
+        key,
+        options,
+        std::make_unique<acquire_told>(in, number, key, options.ttl, options.mode, std::move(told)),
+        call);
 }
 
 void give_back(client_process& in,

@@ -47,7 +47,8 @@ void note_granted(client_process& in,
                   op_word op,
                   std::uint64_t call,
                   core::nanoseconds ttl,
-                  const core::lease_state& granted);
+                  const core::lease_state& granted,
+                  mode how = exclusive);
 
 using lease_told = std::function<void(std::unique_ptr<held_lease>)>;
 

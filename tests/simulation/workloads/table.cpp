@@ -42,6 +42,7 @@ const std::vector<workload_kind>& workload_kinds() {
         {.name = "shared",
          .about = "permits of a semaphore, readers beside a writer",
          .make = &make_shared_leases,
+         .queues = true,
          .shares = true},
         {.name = "unfenced",
          .about = "a counter behind the lock alone; loses updates",
