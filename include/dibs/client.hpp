@@ -6,6 +6,7 @@
 #include <dibs/idempotent.hpp>
 #include <dibs/info.hpp>
 #include <dibs/lease.hpp>
+#include <dibs/lease_set.hpp>
 #include <dibs/options.hpp>
 
 #include <chrono>
@@ -101,6 +102,21 @@ class client {
                                                acquire_options options,
                                                std::stop_token stop,
                                                std::error_code& error) noexcept;
+
+    /// Takes all these keys or none, waiting up to `options.wait` for all of them together. Empty when
+    /// somebody else still holds one of them then; those that were taken before it are given back.
+    /// They are taken one after the other in an order that is the same for all callers, so that no two
+    /// can wait for each other, whatever the order in which they name them; a key that is named twice
+    /// counts once. `options` holds for each of them; time is counted for all together. Do not call
+    /// it, nor wait for any key, while you hold one of another call: that order is yours to keep.
+    /// Errors: as acquire, and invalid_argument for no key at all.
+    [[nodiscard]] std::optional<lease_set> acquire_all(const std::vector<std::string>& keys,
+                                                       acquire_options options = {},
+                                                       std::stop_token stop = {});
+    [[nodiscard]] std::optional<lease_set> acquire_all(const std::vector<std::string>& keys,
+                                                       acquire_options options,
+                                                       std::stop_token stop,
+                                                       std::error_code& error) noexcept;
 
     /// Takes over a lease that another process turned into text with lease::hand_over. It gets
     /// a larger fence, so that what the other process still has under way can be told from it, and

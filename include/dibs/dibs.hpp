@@ -11,5 +11,6 @@
 #include <dibs/info.hpp>
 #include <dibs/key.hpp>
 #include <dibs/lease.hpp>
+#include <dibs/lease_set.hpp>
 #include <dibs/options.hpp>
 #include <dibs/version.hpp>

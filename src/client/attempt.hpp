@@ -36,6 +36,19 @@ struct attempt {
                                           acquire_options options,
                                           std::stop_token stop) noexcept;
 
+/// How client::acquire_all ended.
+struct joint_attempt {
+    std::optional<lease_set> granted;
+    std::string key;  ///< without leases: the one that could not be had
+    attempt why;      ///< what stood in its way
+};
+
+/// As client::acquire_all.
+[[nodiscard]] joint_attempt acquire_all_with_reason(client& through,
+                                                    std::vector<std::string> keys,
+                                                    acquire_options options,
+                                                    std::stop_token stop) noexcept;
+
 /// The descriptor that a child tree must inherit so that its end, and only its end, ends the lease
 /// early. -1: none.
 [[nodiscard]] int liveness_descriptor(client& of) noexcept;

@@ -107,6 +107,25 @@ std::optional<lease> client::acquire(std::string_view key,
     return std::move(told.granted);
 }
 
+std::optional<lease_set> client::acquire_all(const std::vector<std::string>& keys,
+                                             acquire_options options,
+                                             std::stop_token stop,
+                                             std::error_code& error) noexcept {
+    auto told = detail::acquire_all_with_reason(*this, keys, options, std::move(stop));
+    error = told.why.error;
+    return std::move(told.granted);
+}
+
+std::optional<lease_set> client::acquire_all(const std::vector<std::string>& keys,
+                                             acquire_options options,
+                                             std::stop_token stop) {
+    auto told = detail::acquire_all_with_reason(*this, keys, options, std::move(stop));
+    if (told.why.error) {
+        fail(told.why.error, told.why.message);
+    }
+    return std::move(told.granted);
+}
+
 std::optional<lease> client::try_acquire(std::string_view key,
                                          acquire_options options,
                                          std::error_code& error) noexcept {

@@ -122,6 +122,8 @@ struct lease_handle {
 /// Makes public objects from ours, and the reverse.
 struct lease_access {
     static lease make(std::shared_ptr<client_core> core, recipes::lease_ptr state);
+    static lease_set make(const std::shared_ptr<client_core>& core,
+                          std::vector<recipes::lease_ptr> states);
     static client make(std::shared_ptr<client_core> core);
     static const std::shared_ptr<lease_handle>& handle(const lease& held) noexcept;
     static std::shared_ptr<lease_handle> take(lease& held) noexcept;

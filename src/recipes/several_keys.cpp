@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/several_keys.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dibs::recipes {
+
+using core::instant;
+using core::milliseconds;
+using core::nanoseconds;
+
+namespace {
+
+/// The last key gets a try also when those before it have taken all the time.
+constexpr nanoseconds shortest_try = milliseconds{10};
+
+instant later(instant from, nanoseconds by) noexcept {
+    return by >= instant::max() - from ? instant::max() : from + by;
+}
+
+}  // namespace
+
+std::shared_ptr<several_keys> several_keys::start(core::environment env,
+                                                  mutex& keys,
+                                                  std::vector<std::string> names,
+                                                  mutex_terms terms,
+                                                  completion done) {
+    auto made = std::make_shared<several_keys>(
+        env, keys, std::move(names), std::move(terms), std::move(done));
+    made->ask_for_next();
+    return made;
+}
+
+several_keys::several_keys(core::environment env,
+                           mutex& keys,
+                           std::vector<std::string> names,
+                           mutex_terms terms,
+                           completion done)
+    : env_(env),
+      mutex_(keys),
+      names_(std::move(names)),
+      terms_(std::move(terms)),
+      done_(std::move(done)) {
+    std::sort(names_.begin(), names_.end());
+    const auto now = env_.time.now();
+    wait_until_ = later(now, terms_.wait);
+    end_ = later(now, std::max(terms_.wait, terms_.timeout));
+}
+
+void several_keys::ask_for_next() {
+    const auto now = env_.time.now();
+    auto terms = terms_;
+    if (wait_until_ != instant::max()) {
+        terms.wait = std::max(wait_until_ - now, nanoseconds::zero());
+    }
+    if (end_ != instant::max()) {
+        terms.timeout =
+            std::clamp(end_ - now, shortest_try, std::max(terms_.timeout, shortest_try));
+    }
+    call_ = mutex_.acquire(
+        names_[leases_.size()],
+        std::move(terms),
+        [self = shared_from_this()](mutex_outcome&& ended) { self->answered(std::move(ended)); });
+}
+
+void several_keys::answered(mutex_outcome&& ended) {
+    call_.reset();
+    if (!ended.lease) {
+        fail(names_[leases_.size()], std::move(ended));
+        return;
+    }
+    leases_.push_back(std::move(ended.lease));
+    if (!all_held()) {
+        begin_anew();
+    } else if (leases_.size() < names_.size()) {
+        ask_for_next();
+    } else {
+        several_outcome told;
+        told.leases = std::move(leases_);
+        std::exchange(done_, completion{})(std::move(told));
+    }
+}
+
+bool several_keys::all_held() const {
+    const auto now = env_.time.now();
+    return std::all_of(
+        leases_.begin(), leases_.end(), [&](const auto& one) { return one->held(now); });
+}
+
+/// One of those taken first was lost while this waited for another one.
+void several_keys::begin_anew() {
+    const auto now = env_.time.now();
+    if (now < wait_until_) {
+        give_all_back();
+        ask_for_next();
+        return;
+    }
+    const auto lost = std::find_if(
+        leases_.begin(), leases_.end(), [&](const auto& one) { return !one->held(now); });
+    mutex_outcome why;
+    why.error = errc::timed_out;
+    why.detail = "its lease was lost while another key was waited for";
+    fail(names_[static_cast<std::size_t>(lost - leases_.begin())], std::move(why));
+}
+
+void several_keys::fail(const std::string& key, mutex_outcome&& why) {
+    several_outcome told;
+    told.key = key;
+    told.last = std::move(why);
+    give_all_back();
+    std::exchange(done_, completion{})(std::move(told));
+}
+
+/// The last one first: whoever waits for the first one holds none of the others.
+void several_keys::give_all_back() {
+    for (auto one = leases_.rbegin(); one != leases_.rend(); ++one) {
+        mutex_.release(*one, [](release_reply) {});
+    }
+    leases_.clear();
+}
+
+void several_keys::cancel() {
+    if (call_) {
+        mutex_.cancel(call_);
+    }
+}
+
+}  // namespace dibs::recipes
