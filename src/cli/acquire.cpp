@@ -37,6 +37,9 @@ constexpr std::array options{
            "DURATION",
            "wait this long for the key; `forever` is allowed (default: one try)"},
     common::queue_option,
+    common::shared,
+    common::permits,
+    common::take,
     option{"ttl", 0, "DURATION", "how long the lease lasts unless it is renewed (default 30s)"},
     option{"held-code", 'E', "N", "exit with N instead of 75 when somebody else holds the key"},
     json_option,
@@ -68,14 +71,15 @@ const command_syntax syntax{
         "--json tells that one.",
     .examples =
         "  handle=$(dibs acquire deploy --ttl 10m) || exit\n"
-        "  dibs acquire deploy --wait 1m --json > /run/deploy/lease.json",
+        "  dibs acquire deploy --wait 1m --json > /run/deploy/lease.json\n"
+        "  handle=$(dibs acquire --permits 3 licences --ttl 1h) || exit",
 };
 
 std::string who_stands_in_the_way(const detail::attempt& found,
                                   const std::string& key,
                                   const store_in_use& store) {
     if (!found.holders.empty()) {
-        return "is held by " + describe_holder(found.holders.front());
+        return "is held by " + describe_holders(found.holders);
     }
     if (found.blocked) {
         return "is on hold " + describe_hold(found.blocked_reason, found.retry_after) + "; store " +
@@ -100,6 +104,7 @@ std::string described_caller() {
 acquire_options terms_given(const arguments& found, const file_settings& file) {
     acquire_options wanted;
     wanted.detached = true;
+    wanted.mode = common::mode_given(found);
     wanted.renew = false;
     if (found.has("ttl")) {
         wanted.ttl = duration_value(found, "ttl");

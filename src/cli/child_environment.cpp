@@ -50,8 +50,10 @@ bool any_line(std::string_view held_keys, Use use) {
 
 std::vector<std::string> child_environment(const std::vector<std::string>& inherited,
                                            const lease_facts& facts) {
-    constexpr std::array<std::string_view, 6> ours{"DIBS_KEY=",
+    constexpr std::array<std::string_view, 8> ours{"DIBS_KEY=",
+                                                   "DIBS_KEY_",
                                                    "DIBS_FENCE=",
+                                                   "DIBS_FENCE_",
                                                    "DIBS_TTL_MS=",
                                                    "DIBS_DEADLINE_BOOTTIME_NS=",
                                                    "DIBS_RUN_ID=",
@@ -76,9 +78,16 @@ std::vector<std::string> child_environment(const std::vector<std::string>& inher
     if (!store_stays && !has_secret(facts.store.url)) {
         environment.push_back("DIBS_STORE=" + facts.store.url);
     }
+    auto held = std::to_string(facts.fence) + " " + facts.key;
+    for (std::size_t at = 0; at < facts.also.size(); ++at) {
+        const auto& [key, fence] = facts.also[at];
+        const auto number = std::to_string(at + 2);
+        environment.push_back("DIBS_KEY_" + number + "=" + key);
+        environment.push_back("DIBS_FENCE_" + number + "=" + std::to_string(fence));
+        held += "\n" + std::to_string(fence) + " " + key;
+    }
     const auto outer = inherited_value(inherited, held_keys_name);
-    environment.push_back("DIBS_HELD_KEYS=" + std::to_string(facts.fence) + " " + facts.key +
-                          (outer.empty() ? "" : "\n" + outer));
+    environment.push_back("DIBS_HELD_KEYS=" + held + (outer.empty() ? "" : "\n" + outer));
     return environment;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dibs::cli {
@@ -15,6 +16,7 @@ namespace dibs::cli {
 struct lease_facts {
     std::string key;
     std::uint64_t fence = 0;
+    std::vector<std::pair<std::string, std::uint64_t>> also;  ///< further keys and their fences
     std::chrono::milliseconds ttl{};
     std::int64_t deadline_boottime_ns = 0;
     std::string run_id;

@@ -5,6 +5,8 @@
 #include "cli/failure.hpp"
 #include "cli/option_table.hpp"
 
+#include <dibs/options.hpp>
+
 #include <chrono>
 
 namespace dibs::cli::common {
@@ -29,6 +31,22 @@ inline void require_wait(bool queued, std::chrono::milliseconds wait) {
         throw usage_error("--queue needs --wait: it is the order among those who wait");
     }
 }
+
+inline constexpr option shared{
+    "shared",
+    0,
+    "",
+    "beside others that say so, too: as a reader, while a command\nwithout it is a writer"};
+inline constexpr option permits{"permits",
+                                0,
+                                "N",
+                                "the key has N permits, and this takes one: at most N at a "
+                                "time;\nall who use the key must name "
+                                "the same N"};
+inline constexpr option take{"take", 0, "K", "with --permits: take K of them (default 1)"};
+
+/// What those three say. Errors: usage_error.
+[[nodiscard]] mode mode_given(const arguments& given);
 
 // Of the commands that run another one under a lease.
 inline constexpr option grace{

@@ -14,22 +14,44 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
+#include <memory>
 
 namespace dibs::cli {
 
+namespace {
+
+/// The command must stop before the first of its leases can end.
+void watch_deadlines(const held_leases& held, guard_page& page) {
+    const auto deadlines = std::make_shared<std::vector<std::int64_t>>(
+        held.all.size(), std::numeric_limits<std::int64_t>::max());
+    for (std::size_t at = 0; at < held.all.size(); ++at) {
+        // All are told on the client's executor, one at a time.
+        detail::on_deadline(
+            *held.all[at], [&page, deadlines, at](std::int64_t boottime_ns) noexcept {
+                (*deadlines)[at] = boottime_ns;
+                page.deadline_ns.store(*std::min_element(deadlines->begin(), deadlines->end()));
+            });
+    }
+}
+
+}  // namespace
+
 ending run_held_child(client& through,
-                      lease& held,
+                      const held_leases& held,
                       const child_terms& terms,
                       signal_desk& desk,
                       guard& guarded) {
-    detail::on_deadline(held, [&page = guarded.page()](std::int64_t boottime_ns) noexcept {
-        page.deadline_ns.store(boottime_ns);
-    });
+    watch_deadlines(held, guarded.page());
     lease_facts facts;
     facts.key = terms.key;
-    facts.fence = held.last_fence();
+    facts.fence = held.all.front()->last_fence();
+    for (std::size_t at = 1; at < held.all.size(); ++at) {
+        facts.also.emplace_back(held.all[at]->key(), held.all[at]->last_fence());
+    }
     facts.ttl = terms.ttl;
     facts.deadline_boottime_ns = guarded.page().deadline_ns.load();
     facts.run_id = new_run_id();
@@ -48,7 +70,7 @@ ending run_held_child(client& through,
     what.child.liveness = detail::liveness_descriptor(through);
     what.child.output = terms.output;
     what.child.guard_socket = guarded.socket();
-    what.lost = held.lost();
+    what.lost = held.lost;
     what.limits.grace = terms.grace;
     const auto now = boot_now();
     if (terms.max_hold) {
@@ -60,6 +82,9 @@ ending run_held_child(client& through,
     if (terms.verbose) {
         what.tell = [](std::string_view text) { say(text); };
         say("holding " + quoted_key(terms.key) + ", fence " + std::to_string(facts.fence));
+        for (const auto& [key, fence] : facts.also) {
+            say("holding " + quoted_key(key) + ", fence " + std::to_string(fence));
+        }
     }
     auto end = supervise(what, desk, guarded);
     guarded.page().over.store(true);

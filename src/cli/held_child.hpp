@@ -12,8 +12,10 @@
 
 #include <chrono>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace dibs::cli {
@@ -35,9 +37,19 @@ struct child_terms {
     std::vector<std::string> variables;  ///< NAME=value, for the child beside those of the lease
 };
 
-/// Runs the command until it has ended, or was stopped because the lease could not be kept.
+/// What the command runs under.
+struct held_leases {
+    explicit held_leases(lease& one) : all{&one}, lost(one.lost()) {}
+    held_leases(std::vector<lease*> several, std::stop_token any_lost)
+        : all(std::move(several)), lost(std::move(any_lost)) {}
+
+    std::vector<lease*> all;  ///< the one that DIBS_KEY names first
+    std::stop_token lost;     ///< of any of them
+};
+
+/// Runs the command until it has ended, or was stopped because a lease could not be kept.
 [[nodiscard]] ending run_held_child(client& through,
-                                    lease& held,
+                                    const held_leases& held,
                                     const child_terms& terms,
                                     signal_desk& desk,
                                     guard& guarded);

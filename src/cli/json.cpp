@@ -3,6 +3,8 @@
 
 #include "cli/status_report.hpp"
 
+#include <dibs/options.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <array>
@@ -31,6 +33,7 @@ json holder_json(const dibs::holder& who) {
             {"command", who.command},
             {"fence", who.fence},
             {"fence_last", who.fence_last},
+            {"weight", who.weight},
             {"held_for_ms", whole_ms(who.held_for)},
             {"remaining_ms", whole_ms(who.remaining)},
             {"attached", who.attached}};
@@ -50,6 +53,7 @@ json fields_of(const dibs::record& record) {
     for (const auto& who : record.holders) {
         shown["holders"].push_back(holder_json(who));
     }
+    shown["capacity"] = record.capacity == mode::unlimited ? json(nullptr) : json(record.capacity);
     shown["waiters"] = record.waiters;
     shown["queued"] = record.queued;
     shown["queue"] = json::array();
@@ -96,6 +100,12 @@ std::string show_instant(std::chrono::system_clock::time_point when) {
 std::string to_json(const status_report& report) {
     json shown{{"outcome", report.outcome}, {"status", report.status}, {"key", report.key}};
     shown["fence"] = report.fence != 0 ? json(report.fence) : json(nullptr);
+    if (!report.also.empty()) {
+        shown["also"] = json::array();
+        for (const auto& [key, fence] : report.also) {
+            shown["also"].push_back({{"key", key}, {"fence", fence}});
+        }
+    }
     shown["started"] = show_instant(report.started);
     shown["ended"] = show_instant(report.ended);
     shown["holder"] = report.holder ? holder_json(*report.holder) : json(nullptr);

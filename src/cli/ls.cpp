@@ -43,7 +43,10 @@ const command_syntax syntax{
     .examples = "  dibs ls\n  dibs ls invoice: --json",
 };
 
-using row = std::array<std::string, 8>;
+using row = std::array<std::string, 9>;
+
+/// Of most keys it tells nothing; then it is left out.
+constexpr std::size_t share_column = 6;
 
 /// A long listing goes out in pieces of about this size.
 constexpr std::size_t bytes_kept_back = 1U << 20U;
@@ -54,8 +57,15 @@ void add_rows(std::vector<row>& table, const dibs::record& record) {
                                            : std::to_string(record.waiters);
     for (const auto& who : record.holders) {
         if (is_stranger(who)) {
-            table.push_back(
-                {key, "(another program)", "-", "-", describe_time_left(who), "-", waiters, ""});
+            table.push_back({key,
+                             "(another program)",
+                             "-",
+                             "-",
+                             describe_time_left(who),
+                             "-",
+                             "",
+                             waiters,
+                             ""});
             continue;
         }
         table.push_back({key,
@@ -64,6 +74,7 @@ void add_rows(std::vector<row>& table, const dibs::record& record) {
                          show_duration(who.held_for),
                          describe_time_left(who),
                          std::to_string(who.fence),
+                         describe_share(who.weight, record.capacity),
                          waiters,
                          core::printable(who.command, 60)});
     }
@@ -75,13 +86,17 @@ void add_rows(std::vector<row>& table, const dibs::record& record) {
                          "-",
                          on_hold ? show_duration(record.blocked_for) : "-",
                          record.fence != 0 ? std::to_string(record.fence) : "-",
+                         "",
                          waiters,
                          on_hold ? core::printable(record.blocked_reason, 60) : ""});
     }
 }
 
 std::string as_text(const std::vector<row>& table) {
-    const row title{"KEY", "HOLDER", "USER", "HELD FOR", "LEFT", "FENCE", "WAITERS", "COMMAND"};
+    const row title{
+        "KEY", "HOLDER", "USER", "HELD FOR", "LEFT", "FENCE", "SHARE", "WAITERS", "COMMAND"};
+    const bool shares = std::any_of(
+        table.begin(), table.end(), [](const auto& line) { return !line[share_column].empty(); });
     std::array<std::size_t, std::tuple_size_v<row>> widths{};
     const auto widen = [&](const row& line) {
         for (std::size_t column = 0; column < line.size(); ++column) {
@@ -91,6 +106,9 @@ std::string as_text(const std::vector<row>& table) {
     std::string text;
     const auto add = [&](const row& line) {
         for (std::size_t column = 0; column < line.size(); ++column) {
+            if (column == share_column && !shares) {
+                continue;
+            }
             text += line[column];
             text.append(widths[column] - line[column].size() + 2, ' ');
         }

@@ -184,7 +184,7 @@ class once_session {
                            "DIBS_SLOT=" + slot.slot,
                            "DIBS_ATTEMPT=" + std::to_string(found.mine.attempt),
                            "DIBS_IDEMPOTENCY_KEY=" + slot.job + "/" + slot.slot};
-        const auto end = run_held_child(through, held, terms, desk, guarded);
+        const auto end = run_held_child(through, held_leases(held), terms, desk, guarded);
 
         lease_end ended;
         ended.fence = report_.fence;

@@ -24,6 +24,11 @@ const std::string* arguments::value(std::string_view name) const {
     return found == values_.end() ? nullptr : &found->second.back();
 }
 
+std::vector<std::string> arguments::all_values(std::string_view name) const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? std::vector<std::string>{} : found->second;
+}
+
 /// Feeds getopt_long from the table. It keeps its place in globals, so this runs before threads.
 class argument_parser {
   public:
@@ -186,8 +191,9 @@ namespace {
 constexpr std::string_view handle_begins = "dibs1:";
 
 /// Of options with these names no command can do both.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> contradictions{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> contradictions{{
     {"quiet", "verbose"},
+    {"shared", "permits"},
     {"dry-run", "condition"},
     {"every", "slot"},
     {"status-file", "status-fd"},

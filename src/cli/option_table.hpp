@@ -45,6 +45,8 @@ class arguments {
     [[nodiscard]] std::size_t count(std::string_view name) const;
     /// The last value given; nullptr without one.
     [[nodiscard]] const std::string* value(std::string_view name) const;
+    /// All values given, in their order.
+    [[nodiscard]] std::vector<std::string> all_values(std::string_view name) const;
 
     std::vector<std::string> operands;
     std::vector<std::string> command;

@@ -23,12 +23,14 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace dibs::cli {
 
@@ -115,8 +117,27 @@ class run_session {
         say(report_.message);
     }
 
-    detail::attempt acquire(client& through, std::stop_token stop, core::instant opened_at) {
+    [[nodiscard]] std::vector<std::string> keys() const {
+        std::vector<std::string> all{options_.key};
+        for (const auto& also : options_.also) {
+            if (std::find(all.begin(), all.end(), also) == all.end()) {
+                all.push_back(also);
+            }
+        }
+        return all;
+    }
+
+    /// Our own parent would wait for us, and we for it.
+    [[nodiscard]] bool parent_holds(const char* outer, const detail::joint_attempt& found) const {
+        return std::any_of(
+            found.why.holders.begin(), found.why.holders.end(), [&](const auto& who) {
+                return held_by_outer_run(outer, found.key, who.fence);
+            });
+    }
+
+    detail::joint_attempt acquire(client& through, std::stop_token stop, core::instant opened_at) {
         acquire_options wanted;
+        wanted.mode = options_.mode;
         wanted.ttl = options_.ttl;
         wanted.renew = options_.renew;
         wanted.renew_every = options_.renew_every;
@@ -124,17 +145,15 @@ class run_session {
         wanted.timeout = std::max(store_patience - spent, milliseconds{100});
 
         const char* outer = std::getenv("DIBS_HELD_KEYS");
-        if (outer != nullptr && options_.wait > milliseconds::zero() &&
-            named_by_outer_run(outer, options_.key)) {
-            // Our own parent would wait for us, and we for it. But a variable may be older than the
-            // lease it speaks of: the store knows.
-            auto first = detail::acquire_with_reason(through, options_.key, wanted, stop);
-            bool is_outer = false;
-            for (const auto& who : first.holders) {
-                is_outer = is_outer || held_by_outer_run(outer, options_.key, who.fence);
-            }
-            held_by_parent_ = is_outer && !first.granted;
-            if (first.granted || first.error || is_outer) {
+        const auto all = keys();
+        const bool named = outer != nullptr && std::any_of(all.begin(), all.end(), [&](auto& key) {
+                               return named_by_outer_run(outer, key);
+                           });
+        if (named && options_.wait > milliseconds::zero()) {
+            // A variable may be older than the lease it speaks of: the store knows.
+            auto first = detail::acquire_all_with_reason(through, all, wanted, stop);
+            held_by_parent_ = !first.granted && parent_holds(outer, first);
+            if (first.granted || first.why.error || held_by_parent_) {
                 return first;
             }
         }
@@ -143,13 +162,14 @@ class run_session {
         const waiting_line::terms shown_wait{
             .how = waiting_line::fitting(options_.verbose, options_.quiet),
             .key = options_.key,
-            .also = {},
+            .also = all.size() > 1 ? all[1] : std::string{},
             .wait = options_.wait};
         const waiting_line waiting(through, shown_wait);
-        return detail::acquire_with_reason(through, options_.key, wanted, std::move(stop));
+        return detail::acquire_all_with_reason(through, all, wanted, std::move(stop));
     }
 
-    int not_granted(const detail::attempt& found) {
+    int not_granted(const detail::joint_attempt& joint) {
+        const auto& found = joint.why;
         if (found.error) {
             throw failure(status_of(found.error),
                           found.message.empty() ? not_started(found.error.message() + " (store " +
@@ -157,17 +177,17 @@ class run_session {
                                                 : found.message + "; the command was not started");
         }
         const bool waited = options_.wait > milliseconds::zero() && !held_by_parent_;
-        std::string text = quoted_key(options_.key);
+        std::string text = quoted_key(joint.key);
         if (!found.holders.empty()) {
             report_.outcome = waited ? "wait_over" : "held";
             report_.holder = found.holders.front();
             text += held_by_parent_ ? " is already held by the parent of this command, "
                                     : " is held by ";
-            text += describe_holder(found.holders.front());
+            text += describe_holders(found.holders);
         } else if (found.blocked) {
             report_.outcome = "blocked";
             text += " is on hold " + describe_hold(found.blocked_reason, found.retry_after) +
-                    "; store " + report_.store + "; " + how_to_lift(options_.key);
+                    "; store " + report_.store + "; " + how_to_lift(joint.key);
         } else if (found.done) {
             report_.outcome = "done";
             text += " is done: a result is kept that is still fresh";
@@ -189,8 +209,15 @@ class run_session {
         return options_.held_code;
     }
 
-    int run_child(client& through, lease& held, signal_desk& desk, guard& guarded) {
-        report_.fence = held.last_fence();
+    int run_child(client& through, lease_set& held, signal_desk& desk, guard& guarded) {
+        std::vector<lease*> leases;
+        for (const auto& key : keys()) {
+            leases.push_back(held.find(key));
+        }
+        report_.fence = leases.front()->last_fence();
+        for (std::size_t at = 1; at < leases.size(); ++at) {
+            report_.also.emplace_back(leases[at]->key(), leases[at]->last_fence());
+        }
         child_terms terms;
         terms.key = options_.key;
         terms.command = options_.command;
@@ -204,12 +231,19 @@ class run_session {
         if (options_.leads) {
             terms.variables = {"DIBS_TERM=" + std::to_string(report_.fence)};
         }
-        const auto end = run_held_child(through, held, terms, desk, guarded);
+        const auto end =
+            run_held_child(through, held_leases(leases, held.lost()), terms, desk, guarded);
 
         lease_end ended;
         ended.fence = report_.fence;
         ended.given_back = held.release(ended.release_error) == release_outcome::released;
-        ended.lost_reason = held.lost_reason();
+        for (const auto* one : leases) {
+            if (one->lost_reason() && !ended.lost_reason) {
+                ended.lost_reason = one->lost_reason();
+                ended.fence = one->last_fence();
+                terms.key = one->key();
+            }
+        }
         const auto found = judge(terms, end, ended);
         report_.outcome = found.outcome;
         report_.message = found.message;

@@ -28,6 +28,10 @@ constexpr std::array options{
            "wait this long for the key; `forever` is allowed\n(default: one try; dibs elect: "
            "forever)"},
     common::queue_option,
+    common::shared,
+    common::permits,
+    common::take,
+    option{"also", 0, "KEY", "take this key, too: all of them or none (may be repeated)"},
     option{"ttl",
            0,
            "DURATION",
@@ -47,6 +51,20 @@ constexpr std::array options{
     common::help,
 };
 
+constexpr bool is_for_several(const option& one) {
+    return one.name == "shared" || one.name == "permits" || one.name == "take" ||
+           one.name == "also";
+}
+
+/// A leader is one, and of one thing.
+constexpr auto elect_options = [] {
+    std::array<option, options.size() - 4> kept{};
+    std::copy_if(options.begin(), options.end(), kept.begin(), [](const option& one) {
+        return !is_for_several(one);
+    });
+    return kept;
+}();
+
 constexpr std::string_view notes =
     "exit status: the command's own, 128+N when signal N killed it; 64 usage; 69 store not "
     "reachable;\n"
@@ -61,11 +79,20 @@ constexpr std::string_view notes =
     "cannot be\n"
     "kept, its group is stopped before somebody else can get the key. Processes that it leaves "
     "behind when\n"
-    "it ends by itself go on, without the lease.";
+    "it ends by itself go on, without the lease.\n"
+    "\n"
+    "With --shared or --permits DIBS_FENCE tells the command from others, but does not order them: "
+    "several run\n"
+    "at once. With --also the first further key and its fence are in DIBS_KEY_2 and DIBS_FENCE_2, "
+    "and so on;\n"
+    "the loss of one of them stops the command.";
 
 constexpr std::string_view examples =
     "  dibs run nightly-report -- ./report.sh\n"
     "  dibs run migrate --wait 5m --ttl 1m -- ./migrate up\n"
+    "  dibs run --permits 3 --wait 1h transcode -- ./transcode film.mkv\n"
+    "  dibs run --shared --wait 10m catalogue -- ./export-catalogue\n"
+    "  dibs run account:17 --also account:42 --wait 30s -- ./transfer 17 42\n"
     "  dibs run --max-runtime 1h backup sh -c 'pg_dump shop > \"/backup/shop-$DIBS_FENCE.sql\"'";
 
 milliseconds positive_option(const arguments& given, std::string_view name) {
@@ -119,7 +146,7 @@ const command_syntax& elect_syntax() {
         .name = "elect",
         .usage = "dibs elect [OPTIONS] KEY [OPTIONS] [--] COMMAND [ARGUMENTS]",
         .summary = "Stands by until this process leads, and runs COMMAND for as long as it does.",
-        .options = options,
+        .options = elect_options,
         .operands_max = 1,
         .command_follows = true,
         .first_operand = "key",
@@ -159,6 +186,16 @@ run_options check_run_options(const arguments& given, const file_settings& file)
     if (const auto fault = core::fault_of_key(checked.key); !fault.empty()) {
         throw usage_error("KEY: " + fault);
     }
+    checked.also = given.all_values("also");
+    for (const auto& also : checked.also) {
+        if (is_handle(also)) {
+            throw usage_error("--also: this is a handle; dibs renew and dibs release take one");
+        }
+        if (const auto fault = core::fault_of_key(also); !fault.empty()) {
+            throw usage_error("--also " + as_given(also) + ": " + fault);
+        }
+    }
+    checked.mode = common::mode_given(given);
     checked.command = given.command;
     if (checked.command.empty()) {
         throw usage_error("COMMAND is missing; see dibs run --help");

@@ -6,6 +6,8 @@
 #include "cli/option_table.hpp"
 #include "cli/settings.hpp"
 
+#include <dibs/options.hpp>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -19,6 +21,8 @@ inline constexpr std::chrono::milliseconds run_ttl_max = std::chrono::hours{24};
 
 struct run_options {
     std::string key;
+    std::vector<std::string> also;  ///< further keys, taken with it or not at all
+    dibs::mode mode = exclusive;    ///< of each key
     std::vector<std::string> command;
     std::chrono::milliseconds ttl = std::chrono::seconds{30};
     std::chrono::milliseconds grace{};

@@ -7,6 +7,8 @@
 #include "cli/speech.hpp"
 #include "core/key.hpp"
 
+#include <dibs/options.hpp>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -65,7 +67,10 @@ std::string about_stranger(const dibs::holder& who) {
            line("  ends", "by that program, or by expiry");
 }
 
-std::string about_holder(const dibs::holder& who, bool you, bool death_is_noticed) {
+std::string about_holder(const dibs::holder& who,
+                         const dibs::record& of,
+                         bool you,
+                         bool death_is_noticed) {
     if (is_stranger(who)) {
         return about_stranger(who);
     }
@@ -76,10 +81,22 @@ std::string about_holder(const dibs::holder& who, bool you, bool death_is_notice
            line("  since", when_ago(who.held_for) + " (" + show_duration(who.held_for) + ")") +
            line("  left", describe_time_left(who) + " unless it is renewed") +
            line("  fence", fences(who)) +
+           (of.capacity == 1 ? "" : line("  share", describe_share(who.weight, of.capacity))) +
            line("  ends",
                 !who.attached      ? "by expiry or release alone (detached)"
                 : death_is_noticed ? "with its process, or by expiry"
                                    : "by expiry or release: this store does not notice a death");
+}
+
+std::string about_shares(const dibs::record& record) {
+    std::uint64_t taken = 0;
+    for (const auto& who : record.holders) {
+        taken += who.weight;
+    }
+    return record.capacity == mode::unlimited
+               ? line("shared", "by " + std::to_string(record.holders.size()) + " readers")
+               : line("permits",
+                      std::to_string(taken) + " of " + std::to_string(record.capacity) + " taken");
 }
 
 std::string about_queue(const dibs::record& record) {
@@ -106,7 +123,10 @@ std::string about_result(const dibs::result& kept) {
 std::string as_text(const dibs::record& record, const dibs::store_info& store) {
     std::string text = line("key", core::printable(record.key));
     for (const auto& who : record.holders) {
-        text += about_holder(who, is_you(who, record.key), store.notices_death);
+        text += about_holder(who, record, is_you(who, record.key), store.notices_death);
+    }
+    if (record.capacity != 1 && !record.holders.empty()) {
+        text += about_shares(record);
     }
     if (record.holders.empty()) {
         text += line("holder", "nobody");

@@ -5,6 +5,8 @@
 #include "cli/failure.hpp"
 #include "core/key.hpp"
 
+#include <dibs/options.hpp>
+
 #include <unistd.h>
 
 #include <array>
@@ -89,6 +91,21 @@ std::string describe_holder(const dibs::holder& who) {
         text += ": " + core::printable(who.command);
     }
     return text;
+}
+
+std::string describe_holders(const std::vector<dibs::holder>& all) {
+    const auto others = all.size() - 1;
+    return describe_holder(all.front()) +
+           (others == 0 ? "" : " (and by " + std::to_string(others) + " more)");
+}
+
+std::string describe_share(std::uint32_t weight, std::uint32_t capacity) {
+    if (capacity == 1) {
+        return {};
+    }
+    return capacity == mode::unlimited
+               ? "reader"
+               : std::to_string(weight) + " of " + std::to_string(capacity) + " permits";
 }
 
 std::string describe_hold(std::string_view reason, std::chrono::microseconds left) {

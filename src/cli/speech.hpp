@@ -6,8 +6,10 @@
 #include <dibs/info.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dibs::cli {
 
@@ -35,6 +37,12 @@ void deliver(std::string_view text);
 /// `host (pid 17, user app) since 2026-11-29 03:00:00 CET (12 s), 18 s left, fence 1764…: ./report`,
 /// or `another program, 18 s left`
 [[nodiscard]] std::string describe_holder(const dibs::holder& who);
+
+/// Of a key that is shared: the first of them, and how many more. Requires: there is one.
+[[nodiscard]] std::string describe_holders(const std::vector<dibs::holder>& all);
+
+/// `2 of 5 permits`, `reader`; empty for an exclusive lease.
+[[nodiscard]] std::string describe_share(std::uint32_t weight, std::uint32_t capacity);
 
 /// Of a key that is on hold: `until 2026-11-29 05:00:00 CET (1 h 59 min left): database migration (by ada@db1)`
 [[nodiscard]] std::string describe_hold(std::string_view reason, std::chrono::microseconds left);

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace dibs::cli {
 
@@ -21,6 +23,7 @@ struct status_report {
     std::string key;
     std::string store;  ///< secrets blanked
     std::uint64_t fence = 0;
+    std::vector<std::pair<std::string, std::uint64_t>> also;  ///< further keys and their fences
     std::chrono::system_clock::time_point started;
     std::chrono::system_clock::time_point ended;
     std::optional<dibs::holder> holder;  ///< who stood in the way
