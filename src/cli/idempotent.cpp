@@ -166,7 +166,7 @@ class idempotent_session {
         terms.output = output.descriptor();
         terms.variables = {"DIBS_IDEMPOTENCY_KEY=" + options_.run.key,
                            "DIBS_ATTEMPT=" + std::to_string(found.mine.attempt)};
-        const auto end = run_held_child(through, held, terms, desk, guarded);
+        const auto end = run_held_child(through, held_leases(held), terms, desk, guarded);
         auto written = output.finish();
 
         lease_end ended;
