@@ -22,10 +22,10 @@ function allowed_in(layer, other, path) {
     if (other == layer) return 1
     if (layer == "core") return 0
     if (layer == "opener") return other == "core" || other ~ /^store/  # maps URLs to stores: knows them all
-    if (layer == "store" || layer == "store/record")
+    if (layer == "store" || layer == "store/record" || layer == "store/remote")
         return other == "core" || other == "store" || other == "store/record"
     if (layer ~ /^store\//)
-        return other == "core" || other == "store" || other == "store/record"
+        return other == "core" || other == "store" || other == "store/record" || other == "store/remote"
     if (layer == "recipes") return other == "core" || path == "store/store.hpp"
     if (layer == "guard") return other == "core"
     if (layer == "client")

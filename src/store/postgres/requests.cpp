@@ -234,7 +234,7 @@ request::sending plain_request::send(link& over, outcome told) {
 }
 
 std::unique_ptr<request> make_listing(const std::shared_ptr<const caller>& self,
-                                      listing wanted,
+                                      remote::listing wanted,
                                       core::instant deadline) {
     auto with = listing_parameters(wanted.prefix, wanted.after, wanted.limit, *self);
     return std::make_unique<plain_request>(

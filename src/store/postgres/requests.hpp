@@ -5,6 +5,7 @@
 #include "core/batch.hpp"
 #include "store/postgres/request.hpp"
 #include "store/postgres/steps.hpp"
+#include "store/remote/listing.hpp"
 #include "store/store.hpp"
 
 #include <cstdint>
@@ -84,14 +85,8 @@ class plain_request final : public request {
     hearing heard_;
 };
 
-struct listing {
-    std::string prefix;
-    std::string after;
-    std::size_t limit = 0;
-    page_completion done;
-};
 [[nodiscard]] std::unique_ptr<request> make_listing(const std::shared_ptr<const caller>& self,
-                                                    listing wanted,
+                                                    remote::listing wanted,
                                                     core::instant deadline);
 
 }  // namespace dibs::store::postgres

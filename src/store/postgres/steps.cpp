@@ -2,6 +2,7 @@
 #include "store/postgres/steps.hpp"
 
 #include "core/key.hpp"
+#include "store/remote/party_text.hpp"
 
 #include <dibs/error.hpp>
 
@@ -23,23 +24,6 @@ using core::verdict;
 constexpr std::int64_t number_max = std::numeric_limits<std::int64_t>::max();
 /// No time that anybody will live to see, and such that the clock can be added to it.
 constexpr std::int64_t long_time = number_max / 4;
-
-// --- parties -------------------------------------------------------------------------------------
-
-constexpr char between = '\x1f';
-constexpr std::size_t field_bytes_max = 2000;
-
-/// Printable, and so without separators and broken characters.
-std::string field(const std::string& text) {
-    return core::printable(text, field_bytes_max);
-}
-
-std::string_view cut(std::string_view& text, char at) noexcept {
-    const auto end = std::min(text.find(at), text.size());
-    const auto found = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return found;
-}
 
 std::int64_t number_of(std::string_view text) noexcept {
     std::int64_t number = 0;
@@ -291,7 +275,7 @@ std::vector<core::holder_info> holders_in(const std::vector<std::string_view>& t
         one.held_for = microseconds{std::max<std::int64_t>(now - number_of(texts[at + 4]), 0)};
         one.remaining = microseconds{std::max<std::int64_t>(number_of(texts[at + 5]) - now, 0)};
         one.self = texts[at + 6] == self.process;
-        one.who = party_of(texts[at + 7]);
+        one.who = remote::party_of(texts[at + 7]);
         all.push_back(std::move(one));
     }
     return all;
@@ -422,20 +406,6 @@ bool read_many(const row& told,
 }
 
 }  // namespace
-
-std::string text_of(const core::party& who) {
-    return field(who.host) + between + std::to_string(who.pid) + between + field(who.user) +
-           between + field(who.command);
-}
-
-core::party party_of(std::string_view text) {
-    core::party who;
-    who.host = cut(text, between);
-    who.pid = number_of(cut(text, between));
-    who.user = cut(text, between);
-    who.command = text;
-    return who;
-}
 
 std::optional<core::answer> fault_of(const core::verb& what) {
     const auto no = [](std::string why) {
@@ -653,7 +623,7 @@ bool read_page(const PGresult& told, const caller& self, core::page& into) {
             waiting.waiting_for =
                 microseconds{std::max<std::int64_t>(now - number_of(queue[place]), 0)};
             waiting.self = queue[place + 1] == self.process;
-            waiting.who = party_of(queue[place + 2]);
+            waiting.who = remote::party_of(queue[place + 2]);
             record.queue.push_back(std::move(waiting));
         }
         record.result = result_in(one, l_value, now);

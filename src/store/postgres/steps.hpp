@@ -17,15 +17,11 @@ namespace dibs::store::postgres {
 /// Who asks.
 struct caller {
     std::string process;               ///< drawn at opening
-    std::string who;                   ///< a party as text
+    std::string who;                   ///< a party as text (remote/party_text.hpp)
     std::string prefix;                ///< before every key
     std::string where;                 ///< the store, for people
     core::microseconds longest_ttl{};  ///< with guarantee=strict; else 0
 };
-
-/// A party as one text that the server can keep, and back.
-[[nodiscard]] std::string text_of(const core::party& who);
-[[nodiscard]] core::party party_of(std::string_view text);
 
 /// An entry that makes no sense is refused before it is sent.
 [[nodiscard]] std::optional<core::answer> fault_of(const core::verb& what);

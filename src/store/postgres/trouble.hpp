@@ -3,16 +3,13 @@
 // What the server or the way to it said, as an error of ours with words for people. The one place
 // where SQLSTATEs are read.
 
-#include <string>
+#include "store/remote/trouble.hpp"
+
 #include <string_view>
-#include <system_error>
 
 namespace dibs::store::postgres {
 
-struct trouble {
-    std::error_code error;
-    std::string detail;  ///< where, what happened, what to do
-};
+using remote::trouble;
 
 /// What to do about a statement that failed.
 enum class remedy {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Does the I/O of a store: one connection for requests, pipelined, and one that listens for waiters,
-// made when somebody waits. One thread at a time leads: the engine's own, or a caller's that lends
-// itself and so pays no thread hop. Nothing but the leader touches the connections, except that a
-// caller writes its request itself, under the lock, while nobody leads or the leader waits.
+// The connections of a store, and what goes over them: one for requests, pipelined, and one that
+// listens for waiters, made when somebody waits. Who touches them when: store/remote/leader.hpp.
 //
 // After a cut: what was written is lost (the outcome unknown), what was not is sent again once the
 // server is back, or refused at its deadline or when the server cannot be reached.
@@ -11,58 +9,42 @@
 // Thread safety: any thread, except where it says otherwise.
 
 #include "core/environment.hpp"
-#include "store/mailbox.hpp"
 #include "store/record/watch_book.hpp"
 #include "store/redis/link.hpp"
 #include "store/redis/request.hpp"
+#include "store/remote/announcements.hpp"
+#include "store/remote/leader.hpp"
+#include "store/remote/patience.hpp"
+#include "store/remote/urgency.hpp"
 #include "store/store.hpp"
 
-#include <condition_variable>
+#include <array>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace dibs::store::redis {
 
-/// Which requests go first: renewals before others before looks.
-enum class urgency : std::uint8_t { renewal, other, look };
+using remote::letters;
+using remote::urgency;
 
-class engine : public std::enable_shared_from_this<engine> {
+class engine final : public remote::leader {
   public:
-    struct hooks {
-        /// On the thread that leads: what tells the executor.
-        std::function<core::task(std::string key, watch_book::stay, std::error_code)> entered;
-        std::function<core::task(std::string key)> woken;
-    };
-
     engine(core::environment env,
            const address& where,
            std::shared_ptr<mailbox> box,
-           hooks outside,
+           remote::announcements outside,
            std::string own_channel);
-    ~engine();
 
     /// Blocks until the server has greeted, or not.
-    [[nodiscard]] trouble start();
+    [[nodiscard]] remote::trouble start();
 
     void submit(urgency how, std::unique_ptr<request> what);
     void subscribe(std::string channel, std::string key, watch_book::stay which);
     void unsubscribe(std::string channel);
-
-    void begin_assist() noexcept;
-    [[nodiscard]] bool assist() noexcept;
-    void end_assist() noexcept;
-
-    /// Answers everything; nothing is done after it.
-    void stop();
-    /// In a forked child: the thread is not there.
-    void abandon();
 
   private:
     struct listener {
@@ -94,73 +76,55 @@ class engine : public std::enable_shared_from_this<engine> {
         std::string channel;
         bool begins = false;
     };
-    /// When to try a connection again.
-    struct patience {
-        core::instant until{};
-        unsigned failures = 0;
-    };
-    struct spoils {
-        std::vector<core::task> letters;
-        std::vector<std::unique_ptr<request>> next;
-        [[nodiscard]] request::outcome as_outcome() { return {letters, next}; }
-    };
 
-    void work();
-    void run_now(std::unique_lock<std::mutex>& held, core::nanoseconds longest);
-    void call_leader(std::unique_lock<std::mutex> held);
-    [[nodiscard]] bool something_to_do() const noexcept;
+    // remote::leader
+    [[nodiscard]] bool nothing_came_in() const noexcept override;
+    void collect() override;
+    void take_in() override;
+    void act(core::instant now, letters& told) override;
+    void send(core::instant now, letters& told) override;
+    [[nodiscard]] bool all_sent() const noexcept override;
+    [[nodiscard]] core::instant next_event() const noexcept override;
+    [[nodiscard]] bool idle() const noexcept override;
+    [[nodiscard]] bool asked() const noexcept override;
+    [[nodiscard]] std::array<pollfd, 2> awaited() const noexcept override;
+    void hear(const std::array<pollfd, 2>& seen, core::instant now, letters& told) override;
+    void finish(letters& told) override;
+    void let_go() noexcept override;
 
     // For the leader alone.
-    void turn(core::nanoseconds longest, spoils& got);
-    void take_inbox(inbox some);
-    void take_next(spoils& got);
-    void act(core::instant now, spoils& got);
-    void keep_data(core::instant now, spoils& got);
-    void keep_ear(core::instant now, spoils& got);
-    void send(core::instant now, spoils& got);
-    void hear_data(spoils& got);
-    void hear_ear(spoils& got);
-    void refuse_to_listen(std::string_view why, spoils& got);
-    void data_broke(core::instant now, spoils& got);
-    void ear_broke(core::instant now, spoils& got);
-    void refuse_late(core::instant now, spoils& got);
-    void refuse_waiting(const trouble& why, spoils& got);
+    [[nodiscard]] request::outcome after(letters& told) noexcept;
+    void take_next();
+    void keep_data(core::instant now, letters& told);
+    void keep_ear(core::instant now, letters& told);
+    void hear_data(letters& told);
+    void hear_ear(letters& told);
+    void refuse_to_listen(std::string_view why, letters& told);
+    void data_broke(core::instant now, letters& told);
+    void ear_broke(core::instant now, letters& told);
+    void refuse_late(core::instant now, letters& told);
+    void refuse_waiting(const trouble& why, letters& told);
     void apply(change wish);
-    void wait(core::nanoseconds longest, spoils& got);
-    [[nodiscard]] core::instant next_event() const noexcept;
-    [[nodiscard]] bool idle() const noexcept;
     [[nodiscard]] bool ear_settled() const noexcept;
-    void note_state() noexcept;
     [[nodiscard]] std::size_t in_flight(urgency how) const noexcept;
-    void after_failure(patience& of, core::instant now);
     [[nodiscard]] trouble cut(const link& broken) const;
 
-    const core::environment env_;
     const address where_;
-    const std::shared_ptr<mailbox> box_;
-    const hooks outside_;
+    const remote::announcements outside_;
     const std::string own_channel_;  ///< tells of one of the other channels, by its name
-    int bell_ = -1;
 
-    std::thread thread_;
-    std::mutex lock_;
-    std::condition_variable changed_;
-    inbox inbox_;
-    bool leading_ = false;
-    bool polling_ = false;          ///< the leader waits, and touches nothing
-    core::instant sleeps_until_{};  ///< it waits no longer than that
-    bool idle_ = true;
-    bool asked_ = false;  ///< an answer is to come, soon
-    bool stopping_ = false;
+    inbox inbox_;                                 ///< under the lock
+    inbox collected_;                             ///< on its way out of there
+    std::vector<std::unique_ptr<request>> next_;  ///< what follows from what was answered
 
     link data_;
-    patience data_again_;
+    remote::patience data_again_;
     bool data_used_ = false;
     std::deque<std::unique_ptr<request>> queues_[3];
     std::deque<flight> flights_;
 
     link ear_;
-    patience ear_again_;
+    remote::patience ear_again_;
     bool ear_used_ = false;
     std::map<std::string, listener> listeners_;
     std::deque<confirmation> confirmations_;

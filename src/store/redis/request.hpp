@@ -6,18 +6,15 @@
 #include "core/environment.hpp"
 #include "core/time.hpp"
 #include "store/redis/resp.hpp"
+#include "store/remote/trouble.hpp"
 
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 namespace dibs::store::redis {
 
-struct trouble {
-    std::error_code error;
-    std::string detail;
-};
+using remote::trouble;
 
 class request {
   public:

@@ -160,7 +160,7 @@ namespace {
 
 struct listing_state : std::enable_shared_from_this<listing_state> {
     std::shared_ptr<const speaker> self;
-    listing wanted;
+    remote::listing wanted;
     core::instant deadline{};
     /// The smallest ones: one more than are wanted, and the one that was asked for by name.
     std::set<std::string> keys;
@@ -315,7 +315,7 @@ struct listing_state : std::enable_shared_from_this<listing_state> {
 }  // namespace
 
 std::unique_ptr<request> begin_listing(std::shared_ptr<const speaker> self,
-                                       listing wanted,
+                                       remote::listing wanted,
                                        core::instant deadline) {
     const auto state = std::make_shared<listing_state>();
     // Of other programs' locks there is nothing but the lock. Whoever asks for one by name sees it.

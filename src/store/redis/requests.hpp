@@ -6,6 +6,7 @@
 #include "store/redis/names.hpp"
 #include "store/redis/request.hpp"
 #include "store/redis/steps.hpp"
+#include "store/remote/listing.hpp"
 #include "store/store.hpp"
 
 #include <cstdint>
@@ -79,16 +80,9 @@ class command_request final : public request {
     hearing heard_;
 };
 
-struct listing {
-    std::string prefix;
-    std::string after;
-    std::size_t limit = 0;
-    page_completion done;
-};
-
 /// The first request of a listing; the others follow from it.
 [[nodiscard]] std::unique_ptr<request> begin_listing(std::shared_ptr<const speaker> self,
-                                                     listing wanted,
+                                                     remote::listing wanted,
                                                      core::instant deadline);
 
 }  // namespace dibs::store::redis

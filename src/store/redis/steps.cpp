@@ -3,7 +3,7 @@
 
 #include "core/duration.hpp"
 #include "core/key.hpp"
-#include "store/redis/party_text.hpp"
+#include "store/redis/lock_text.hpp"
 #include "store/redis/script.hpp"
 
 #include <dibs/error.hpp>

@@ -21,7 +21,7 @@ inline constexpr core::fence_number fence_limit = (core::fence_number{1} << 53U)
 /// What every call says about the caller.
 struct caller {
     std::string process;  ///< told apart from others by it alone
-    std::string who;      ///< see party_text.hpp
+    std::string who;      ///< a party as text (remote/party_text.hpp)
     /// Of guarantee=strict: the longest ttl that is granted; 0: not strict.
     core::microseconds longest_ttl{};
 };

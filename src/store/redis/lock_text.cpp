@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/redis/party_text.hpp"
+#include "store/redis/lock_text.hpp"
+
+#include "store/remote/party_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 namespace dibs::store::redis {
 
 namespace {
 
-constexpr char between = '\x1f';
 constexpr char share_end = '\x1e';
-
-std::string field(std::string text) {
-    std::replace(text.begin(), text.end(), between, '?');
-    return text;
-}
 
 std::string_view cut(std::string_view& text, char at) noexcept {
     const auto end = std::min(text.find(at), text.size());
@@ -30,26 +25,6 @@ bool parse(std::string_view text, Number& number) noexcept {
     const auto [stop, fault] = std::from_chars(text.data(), end, number);
     return fault == std::errc{} && stop == end && !text.empty();
 }
-
-}  // namespace
-
-std::string text_of(const core::party& who) {
-    return field(who.host) + between + std::to_string(who.pid) + between + field(who.user) +
-           between + field(who.command);
-}
-
-core::party party_of(std::string_view text) {
-    core::party who;
-    who.host = cut(text, between);
-    if (!parse(cut(text, between), who.pid)) {
-        who.pid = 0;
-    }
-    who.user = cut(text, between);
-    who.command = text;
-    return who;
-}
-
-namespace {
 
 /// What stands behind the holder.
 std::optional<lock_value> parse_grant(std::string_view value) {
@@ -70,7 +45,7 @@ std::optional<lock_value> parse_grant(std::string_view value) {
                          ? core::attachment::attached
                          : core::attachment::detached;
     found.process = cut(value, ' ');
-    found.who = party_of(value);
+    found.who = remote::party_of(value);
     return found;
 }
 
@@ -118,7 +93,7 @@ std::optional<ticket_value> parse_ticket(std::string_view value) {
         return std::nullopt;
     }
     found.process = cut(value, ' ');
-    found.who = party_of(value);
+    found.who = remote::party_of(value);
     return found;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The opaque value of a lock, as batch.lua writes it, and who is behind it.
+// The opaque values of locks and tickets, as batch.lua writes them.
 
 #include "core/verbs.hpp"
 
@@ -10,10 +10,6 @@
 #include <vector>
 
 namespace dibs::store::redis {
-
-/// One text without a meaning to the server.
-[[nodiscard]] std::string text_of(const core::party& who);
-[[nodiscard]] core::party party_of(std::string_view text);
 
 struct lock_value {
     core::fence_block fences;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/environment.hpp"
+#include "store/record/watch_book.hpp"
+
+#include <functional>
+#include <string>
+#include <system_error>
+
+namespace dibs::store::remote {
+
+/// What tells a store's waiters, on the executor, what its connection heard.
+struct announcements {
+    std::function<core::task(std::string key, watch_book::stay, std::error_code)> entered;
+    std::function<core::task(std::string key)> woken;
+};
+
+}  // namespace dibs::store::remote

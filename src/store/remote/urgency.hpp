@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace dibs::store::remote {
+
+/// Which requests go first: renewals before others before looks.
+enum class urgency : std::uint8_t { renewal, other, look };
+
+}  // namespace dibs::store::remote
