@@ -16,11 +16,13 @@ tracked_files() {
         sed 's|^\./||' | sort
 }
 
-# ccache must not fail a build for want of a home directory.
+# ccache must not fail a build for want of a home directory; and another clone of this tree is the same to it, wherever it
+# lies.
 find_home_for_ccache() {
     if [[ -z ${CCACHE_DIR:-} && ! -w ${HOME:-/nonexistent} ]]; then
         export CCACHE_DIR=$root/build/ccache
     fi
+    export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
 }
 
 # Runs a command and prints how many seconds it took.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.hpp"
 
+#include "support/places.hpp"
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -50,7 +52,8 @@ std::string told(const std::vector<verdict>& found) {
 
 std::vector<std::filesystem::path> files(const std::string& kind) {
     std::vector<std::filesystem::path> made;
-    const std::filesystem::path folder = std::filesystem::path{DIBS_HISTORIES} / kind;
+    const std::filesystem::path folder =
+        std::filesystem::path{dibs::tests::places::histories} / kind;
     for (const auto& entry : std::filesystem::directory_iterator{folder}) {
         if (entry.path().extension() == ".jsonl") {
             made.push_back(entry.path());

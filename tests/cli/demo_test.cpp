@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dibs demo duplicate-jobs: three e-mails without the lock, one with it.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ launch demo_in(const folder& scratch, const std::string& script) {
     launch how;
     how.program = "/bin/sh";
     how.words = {"-c", script};
-    how.variables["DIBS"] = DIBS_COMMAND;
+    how.variables["DIBS"] = tests::places::command;
     how.variables["TMPDIR"] = scratch.path();
     return how;
 }

@@ -3,6 +3,7 @@
 // between backticks is taken apart, and its command and options are looked up in the help texts,
 // which are made from the table of the parser; each link to another page is followed.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path root{DIBS_SOURCE_FOLDER};
+const fs::path root{tests::places::source_folder};
 
 /// What a user reads; the pages about the inside name commands of other tools, too.
 std::vector<fs::path> pages() {

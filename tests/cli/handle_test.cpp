@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dibs acquire, renew and release: a lease as a handle that a script keeps.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -143,7 +144,7 @@ TEST(Handle, ThatIsNoneIsRefused) {
 TEST(Handle, ThatNobodyCanReadIsGivenBack) {
     const folder here;
     auto how = dibs_on(here, {"-c", "\"$0\" acquire deploy > /dev/full; echo $?"});
-    how.words.emplace_back(DIBS_COMMAND);
+    how.words.emplace_back(tests::places::command);
     how.program = "/bin/sh";
     const auto ended = process(how).wait();
     EXPECT_EQ(ended.out, "74\n") << ended.err;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dibs show, check, hold and break: what an operator sees of a key, and may do to it.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -87,11 +88,12 @@ TEST(Show, TellsThatAFileOfSeveralUsersExcludesThemAll) {
 
 TEST(Show, SaysWhenItIsYou) {
     const folder here;
-    const auto inside = run_dibs(here, {"run", "report", DIBS_COMMAND, "show", "report"});
+    const auto inside = run_dibs(here, {"run", "report", tests::places::command, "show", "report"});
     EXPECT_TRUE(contains(inside.out, "(you)")) << inside.out << inside.err;
     // Without the environment, by descent.
     const auto bare = run_dibs(
-        here, {"run", "report", "env", "-u", "DIBS_HELD_KEYS", DIBS_COMMAND, "show", "report"});
+        here,
+        {"run", "report", "env", "-u", "DIBS_HELD_KEYS", tests::places::command, "show", "report"});
     EXPECT_TRUE(contains(bare.out, "(you)")) << bare.out << bare.err;
 }
 
@@ -168,9 +170,10 @@ TEST(Hold, TheAdviceCanBeTypedAsItStandsThere) {
     ASSERT_EQ(run_dibs(here, {"hold", key, "--for", "1h", "--reason", "x"}).status, 0);
     const auto told = run_dibs(here, {"run", "-v", key, "true"}).err;
     const auto from = told.find("`dibs ") + 6;
-    auto how = dibs_on(
-        here,
-        {"-c", std::string(DIBS_COMMAND) + " " + told.substr(from, told.find('`', from) - from)});
+    auto how = dibs_on(here,
+                       {"-c",
+                        std::string(tests::places::command) + " " +
+                            told.substr(from, told.find('`', from) - from)});
     how.program = "/bin/sh";
     EXPECT_EQ(process(how).wait().status, 0) << told;
     EXPECT_EQ(run_dibs(here, {"run", key, "true"}).status, 0) << told;

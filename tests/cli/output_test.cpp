@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where output goes, and what becomes of it when it cannot go there.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ namespace {
 outcome shell(const folder& where, const std::string& script) {
     auto how = dibs_on(where, {"-c", script});
     how.program = "/bin/sh";
-    how.variables["DIBS"] = DIBS_COMMAND;
+    how.variables["DIBS"] = tests::places::command;
     how.cwd = where.path();
     return process(how).wait();
 }

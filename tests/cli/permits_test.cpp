@@ -2,6 +2,7 @@
 // Several at once on the command line: permits, readers beside a writer, and several keys, all or none.
 
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -238,7 +239,7 @@ TEST_F(Permits, WhatTheParentHoldsIsNotWaitedForAmongSeveral) {
                            "sh",
                            "-c",
                            "exec \"$0\" run --wait 5m a --also b true",
-                           std::string(DIBS_COMMAND)});
+                           std::string(tests::places::command)});
     EXPECT_EQ(told.status, 75) << told.err;
     EXPECT_NE(told.err.find("already held by the parent"), std::string::npos) << told.err;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `dibs guard`, and the demos that keep their data in PostgreSQL, on a real server.
 #include "support.hpp"
+#include "support/places.hpp"
 #include "support/postgres_server.hpp"
 
 #include <gtest/gtest.h>
@@ -184,7 +185,7 @@ TEST(PostgresDemo, WhatAKilledOneLeftGoesWithTheNext) {
     const folder here;
     const postgres_server server;
     launch how;
-    how.program = DIBS_COMMAND;
+    how.program = tests::places::command;
     how.words = {"demo", "concurrent-updates", "--data", server.url()};
     process running(how);
     ASSERT_TRUE(eventually([&] { return has(running.out(), "Stock is 10"); }));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The demos on a real Redis server, and what is shown of keys of others there.
+#include "support/places.hpp"
 #include "support/redis_server.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ struct played {
 };
 
 played run(const std::string& words) {
-    const auto line = std::string{DIBS_COMMAND} + " " + words + " 2>&1";
+    const auto line = std::string{tests::places::command} + " " + words + " 2>&1";
     played found;
     auto* output = ::popen(line.c_str(), "r");
     std::array<char, 4096> some{};
@@ -80,7 +81,8 @@ TEST(RedisTtl, ADefaultThatTheStoreDoesNotGrantIsTold) {
 
 TEST(RedisDemo, TwoAtOnceDoNotMeet) {
     const redis_server server;
-    const auto line = std::string{DIBS_COMMAND} + " demo duplicate-jobs --store " + server.url();
+    const auto line =
+        std::string{tests::places::command} + " demo duplicate-jobs --store " + server.url();
     const auto both =
         "(" + line + ") & first=$!; " + line + "; second=$?; wait $first && exit $second";
     EXPECT_EQ(std::system(both.c_str()), 0);

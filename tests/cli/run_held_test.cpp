@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody else holds the key: skipping, waiting, and being ended while waiting.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -145,8 +146,9 @@ TEST(RunHeld, ASignalThatTheCallerIgnoresDoesNotEndTheWait) {
 
 TEST(RunHeld, ANestedRunOfTheSameKeyFailsAtOnceInsteadOfWaitingForItself) {
     const folder here;
-    const auto found =
-        run_dibs(here, {"run", "k", DIBS_COMMAND, "run", "--wait", "forever", "k", "touch", "ran"});
+    const auto found = run_dibs(
+        here,
+        {"run", "k", tests::places::command, "run", "--wait", "forever", "k", "touch", "ran"});
     EXPECT_EQ(found.status, 75);
     EXPECT_NE(found.err.find("already held by the parent"), std::string::npos) << found.err;
     EXPECT_FALSE(exists(here.file("ran")));
@@ -154,10 +156,10 @@ TEST(RunHeld, ANestedRunOfTheSameKeyFailsAtOnceInsteadOfWaitingForItself) {
     EXPECT_EQ(run_dibs(here,
                        {"run",
                         "k",
-                        DIBS_COMMAND,
+                        tests::places::command,
                         "run",
                         "other",
-                        DIBS_COMMAND,
+                        tests::places::command,
                         "run",
                         "--wait",
                         "forever",
@@ -166,7 +168,8 @@ TEST(RunHeld, ANestedRunOfTheSameKeyFailsAtOnceInsteadOfWaitingForItself) {
                   .status,
               75);
     EXPECT_EQ(
-        run_dibs(here, {"run", "k", DIBS_COMMAND, "run", "--wait", "5s", "other", "true"}).status,
+        run_dibs(here, {"run", "k", tests::places::command, "run", "--wait", "5s", "other", "true"})
+            .status,
         0);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the child gets from its caller, and what it must not get from the wrapper.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -74,7 +75,7 @@ TEST(RunInheritance, TheChildCannotWriteWhereTheReportGoes) {
                     {"-c",
                      "\"$0\" " + start +
                          " --status-fd 5 k sh -c 'ls -l /proc/self/fd; echo early >&5' 5>told"});
-        how.words.emplace_back(DIBS_COMMAND);
+        how.words.emplace_back(tests::places::command);
         how.program = "/bin/sh";
         const auto found = process(how).wait();
         EXPECT_NE(found.status, 0) << "the child could write there";
@@ -105,7 +106,7 @@ TEST(RunInheritance, ClosedStandardDescriptorsStayClosed) {
     auto how =
         dibs_on(here,
                 {"-c",
-                 "exec 0<&- 1>&- 2>&-; exec " + std::string(DIBS_COMMAND) +
+                 "exec 0<&- 1>&- 2>&-; exec " + std::string(tests::places::command) +
                      " run k sh -c 'test ! -e /proc/self/fd/0 && test ! -e /proc/self/fd/2'"});
     how.program = "/bin/sh";
     EXPECT_EQ(process(how).wait().status, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `dibs run` exits with, and what the status file says beside it.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -79,8 +80,8 @@ TEST(RunStatus, WithoutDescriptorsIs71OrAStoresTroubleAndNothingRuns) {
     for (int files = 5; files < 64; ++files) {
         auto how = dibs_on(here,
                            {"-c",
-                            "ulimit -n " + std::to_string(files) + "; exec " + DIBS_COMMAND +
-                                " run --status-file s.json k touch ran"});
+                            "ulimit -n " + std::to_string(files) + "; exec " +
+                                tests::places::command + " run --status-file s.json k touch ran"});
         how.program = "/bin/sh";
         const auto found = process(how).wait();
         if (found.status == 0) {

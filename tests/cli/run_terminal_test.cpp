@@ -2,6 +2,7 @@
 // `dibs run` typed at a terminal: Ctrl-C once and twice, a child that reads, and job control.
 #include "screen.hpp"
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,8 +49,8 @@ TEST(RunTerminal, AChildThatReadsGetsTheTerminalAndTheShellGetsItBack) {
     screen user;
     auto how = dibs_on(here,
                        {"-c",
-                        std::string(DIBS_COMMAND) + " run k " + child_program() + " read; " +
-                            child_program() + " read"});
+                        std::string(tests::places::command) + " run k " + child_program() +
+                            " read; " + child_program() + " read"});
     how.program = "/bin/sh";
     process running(at(user, how));
     user.type("first\n");
@@ -84,7 +85,7 @@ TEST(RunTerminal, CtrlZStopsTheJobAndFgContinuesIt) {
     process shell(at(user, how));
     ASSERT_TRUE(user.shows("prompt> ")) << user.seen();
     user.forget();
-    user.type(std::string(DIBS_COMMAND) +
+    user.type(std::string(tests::places::command) +
               " run k sh -c 'echo up and running; read x; echo got $x'\n");
     ASSERT_TRUE(user.shows("\nup and running")) << user.seen();
     user.type(ctrl_z);

@@ -3,6 +3,7 @@
 // documented status, nothing started, and no store made by looking.
 #include "screen.hpp"
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -222,10 +223,11 @@ TEST(StorePlace, RunningOutOfDescriptorsIsToldAsThat) {
     bool worked = false;
     int limit = 4;
     for (; limit < 64 && !worked; limit += 4) {
-        auto how = dibs_on(here,
-                           {"-c",
-                            "ulimit -n " + std::to_string(limit) + "; exec " +
-                                std::string(DIBS_COMMAND) + " run k sh -c 'echo started'"});
+        auto how =
+            dibs_on(here,
+                    {"-c",
+                     "ulimit -n " + std::to_string(limit) + "; exec " +
+                         std::string(tests::places::command) + " run k sh -c 'echo started'"});
         how.program = "/bin/sh";
         const auto found = process(how).wait();
         worked = found.status == 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.hpp"
 
+#include "support/places.hpp"
+
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -78,7 +80,7 @@ process::process(const launch& how) {
     for (const auto& [name, value] : how.variables) {
         environment.push_back(name + "=" + value);
     }
-    const std::string program = how.program.empty() ? DIBS_COMMAND : how.program;
+    const std::string program = how.program.empty() ? tests::places::command : how.program;
     std::vector<std::string> command{program};
     command.insert(command.end(), how.words.begin(), how.words.end());
     const auto pointers = [](std::vector<std::string>& texts) {
@@ -185,7 +187,7 @@ outcome run_dibs(const folder& where, const std::vector<std::string>& words) {
 }
 
 std::string child_program() {
-    return DIBS_CHILD_PROGRAM;
+    return tests::places::child_program;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // dibs watch: what changed between two looks, and the command around it.
 #include "cli/watched_changes.hpp"
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -139,7 +140,7 @@ TEST(Watch, EndsWhenNobodyReadsAnyMore) {
     ASSERT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
     // The status is told by a file, since a pipe has that of its reader.
     auto how = dibs_on(here, {"-c", "{ \"$0\" watch --every 50ms; echo $? > status; } | true"});
-    how.words.emplace_back(DIBS_COMMAND);
+    how.words.emplace_back(tests::places::command);
     how.program = "/bin/sh";
     const auto ended = process(how).wait();
     EXPECT_EQ(ended.err, "");

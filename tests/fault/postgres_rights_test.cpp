@@ -3,6 +3,7 @@
 // without them is told which is missing.
 
 #include "postgres_peer.hpp"
+#include "support/places.hpp"
 
 #include <fstream>
 
@@ -12,7 +13,7 @@ namespace {
 
 /// The statements of the page that give a user of the tables its rights.
 std::vector<std::string> documented_rights() {
-    std::ifstream page{std::string{DIBS_SOURCE_FOLDER} + "/docs/stores/postgres.md"};
+    std::ifstream page{std::string{tests::places::source_folder} + "/docs/stores/postgres.md"};
     std::vector<std::string> all;
     for (std::string line; std::getline(page, line);) {
         if (line.starts_with("GRANT ")) {

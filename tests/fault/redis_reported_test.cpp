@@ -4,6 +4,7 @@
 
 #include "redis_command.hpp"
 #include "shifted_clock.hpp"
+#include "support/places.hpp"
 
 #include <dibs/dibs.hpp>
 
@@ -391,7 +392,7 @@ TEST_F(RedisReported, ALeftLockOfOursWithoutATtlIsShownAndCanBeBroken) {
 
 // 106
 TEST_F(RedisReported, ClientsThatDisagreeByMinutesExcludeEachOther) {
-    ASSERT_TRUE(exists(DIBS_CLOCK_SHIM)) << "their clocks would all be right";
+    ASSERT_TRUE(exists(tests::places::clock_shim)) << "their clocks would all be right";
     const shifted_clock behind{here, "behind"};
     const shifted_clock ahead{here, "ahead"};
     behind.shift(-180);

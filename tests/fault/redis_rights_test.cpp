@@ -3,6 +3,7 @@
 // each it is told or borne when it is missing.
 
 #include "redis_peer.hpp"
+#include "support/places.hpp"
 
 #include <fstream>
 #include <iterator>
@@ -16,7 +17,7 @@ namespace {
 
 /// The words between the backticks, from `ACL SETUSER` on.
 redis_server::words documented_rights() {
-    std::ifstream page{DIBS_SOURCE_FOLDER "/docs/stores/redis.md"};
+    std::ifstream page{std::string{tests::places::source_folder} + "/docs/stores/redis.md"};
     const std::string text{std::istreambuf_iterator<char>{page}, {}};
     const auto begins = text.find("ACL SETUSER");
     std::istringstream words{text.substr(begins, text.find('`', begins) - begins)};

@@ -3,6 +3,7 @@
 // is set, and at addresses of several kinds.
 
 #include "redis_command.hpp"
+#include "support/places.hpp"
 
 #include <dibs/dibs.hpp>
 
@@ -308,7 +309,7 @@ struct RedisHosts : ::testing::Test {
         return process(how).wait();
     }
     outcome run_at_host(int port) {
-        return with_hosts({DIBS_COMMAND,
+        return with_hosts({tests::places::command,
                            "--store",
                            "redis://locks.test:" + std::to_string(port),
                            "run",

@@ -2,6 +2,7 @@
 // Wall clocks that disagree and jump, and boot clocks that time namespaces shift: none of them
 // decides who holds a key, or how long a wait lasts.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ class wall_clock {
     wall_clock(const folder& here, const std::string& name) : path_(here.file(name)) { shift(0); }
     void shift(int seconds) const { write_file(path_, std::to_string(seconds)); }
     [[nodiscard]] launch seen_by(launch how) const {
-        how.variables["LD_PRELOAD"] = DIBS_CLOCK_SHIM;
+        how.variables["LD_PRELOAD"] = tests::places::clock_shim;
         how.variables["SHIFT_FILE"] = path_;
         return how;
     }
@@ -35,7 +36,7 @@ class wall_clock {
 launch ahead(launch how, int seconds) {
     const auto shift = std::to_string(seconds);
     std::vector<std::string> words{"--time", "--boottime", shift, "--monotonic", shift, "--fork"};
-    words.emplace_back(DIBS_COMMAND);
+    words.emplace_back(tests::places::command);
     words.insert(words.end(), how.words.begin(), how.words.end());
     how.words = std::move(words);
     how.program = "/usr/bin/unshare";

@@ -3,6 +3,7 @@
 // A wall clock of its own for whoever is launched with it (tests/cli/clock_shim.cpp).
 
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <string>
 #include <utility>
@@ -16,7 +17,7 @@ class shifted_clock {
     }
     void shift(int seconds) const { write_file(path_, std::to_string(seconds)); }
     [[nodiscard]] launch seen_by(launch how) const {
-        how.variables["LD_PRELOAD"] = DIBS_CLOCK_SHIM;
+        how.variables["LD_PRELOAD"] = tests::places::clock_shim;
         how.variables["SHIFT_FILE"] = path_;
         return how;
     }

@@ -4,6 +4,7 @@
 // safety: none.
 
 #include "store/sqlite/sqlite_store.hpp"
+#include "support/places.hpp"
 #include "support/pumped_environment.hpp"
 #include "support/verbs.hpp"
 
@@ -54,7 +55,7 @@ class sqlite_peer {
         ::posix_spawn_file_actions_init(&plan);
         ::posix_spawn_file_actions_adddup2(&plan, in[0], 0);
         ::posix_spawn_file_actions_adddup2(&plan, out[1], 1);
-        std::string program = DIBS_SQLITE_PEER;
+        std::string program = tests::places::sqlite_peer;
         std::string path = file;
         std::string boot_id = boot;
         std::array<char*, 4> words{

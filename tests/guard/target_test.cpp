@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what docs/targets tells to do refuses a late writer. Method: the samples are taken out of the
 // pages and run on the real thing.
+#include "support/places.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ namespace {
 
 /// The sample that begins with ```WHAT.
 std::string sample(const std::string& page, const std::string& what) {
-    std::ifstream opened{std::string{DIBS_SOURCE_FOLDER} + "/docs/targets/" + page};
+    std::ifstream opened{std::string{tests::places::source_folder} + "/docs/targets/" + page};
     std::string text;
     bool inside = false;
     for (std::string line; std::getline(opened, line);) {

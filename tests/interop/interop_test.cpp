@@ -5,6 +5,7 @@
 
 #include "peer_process.hpp"
 #include "support.hpp"
+#include "support/places.hpp"
 #include "support/redis_server.hpp"
 
 #include <gtest/gtest.h>
@@ -33,13 +34,14 @@ class Peers : public ::testing::Test {
     /// Empty when it cannot run here; then the test is skipped, or fails where it must not be.
     std::unique_ptr<peer_process> start(const std::string& kind) {
         const auto port = std::to_string(server.port());
-        std::vector<std::string> command{DIBS_NODE, DIBS_PEERS "/peer.js", kind, port, key};
+        std::vector<std::string> command{
+            DIBS_NODE, std::string{tests::places::peers} + "/peer.js", kind, port, key};
         if (kind == "redis-py") {
-            command = {DIBS_PYTHON, DIBS_PEERS "/redis_py.py", port, key};
+            command = {DIBS_PYTHON, std::string{tests::places::peers} + "/redis_py.py", port, key};
         } else if (kind == "library") {
-            command = {DIBS_LIBRARY_PEER, port, key};
+            command = {tests::places::library_peer, port, key};
         }
-        auto made = std::make_unique<peer_process>(command, DIBS_NODE_MODULES);
+        auto made = std::make_unique<peer_process>(command, tests::places::node_modules);
         const auto told = made->hear();
         if (told == "ready") {
             return made;
@@ -191,8 +193,13 @@ TEST_P(ComparingPeers, LoseNoCountWhenAllTakeTurns) {
         one->tell(order);
     }
     for (int run = 0; run < runs; ++run) {
-        const auto ended =
-            dibs({"run", key, "--wait", "10m", "--", DIBS_PEERS "/work.sh", here.path()});
+        const auto ended = dibs({"run",
+                                 key,
+                                 "--wait",
+                                 "10m",
+                                 "--",
+                                 std::string{tests::places::peers} + "/work.sh",
+                                 here.path()});
         ASSERT_EQ(ended.status, 0) << ended.err;
     }
     for (auto* one : {other.get(), second.get(), library.get()}) {

@@ -6,10 +6,10 @@
 #include "simulation/stores/redis/keyspace.hpp"
 #include "simulation/stores/redis/script_engine.hpp"
 #include "simulation/world/random.hpp"
-#include "store/redis/party_text.hpp"
 #include "store/redis/resp.hpp"
 #include "store/redis/script.hpp"
 #include "store/redis/steps.hpp"
+#include "store/remote/party_text.hpp"
 #include "support/redis_server.hpp"
 #include "support/verbs.hpp"
 
@@ -156,7 +156,7 @@ class questions {
                           wire::send_as::text,
                           where_,
                           {std::to_string(random_.below(2)),
-                           wire::text_of({"here", 7, "u", "c"}),
+                           store::remote::text_of({"here", 7, "u", "c"}),
                            random_.chance(300) ? some_ttl() : core::microseconds{}},
                           entries,
                           wire::order_of(entries, all));

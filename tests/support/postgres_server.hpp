@@ -3,6 +3,7 @@
 // A real PostgreSQL server of the test's own: on a free port of 127.0.0.1 and on a socket in a
 // folder of its own, ended with the test. And a PgBouncer in front of it.
 
+#include "support/places.hpp"
 #include "support/postgres_session.hpp"
 #include "support/server_clock.hpp"
 #include "support/temporary_folder.hpp"
@@ -39,7 +40,7 @@ inline void give_to_plain_user(const std::filesystem::path& folder) {
 /// The folder of a server that never ran, made once per build folder: initdb takes longer than most
 /// tests.
 [[nodiscard]] inline std::filesystem::path postgres_template() {
-    const std::filesystem::path made = DIBS_POSTGRES_TEMPLATE;
+    const std::filesystem::path made = tests::places::postgres_template;
     const int guard = ::open((made.string() + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (guard < 0 || ::flock(guard, LOCK_EX) != 0) {
         throw std::system_error{errno, std::generic_category(), made.string()};

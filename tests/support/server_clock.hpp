@@ -2,6 +2,8 @@
 #pragma once
 // The calendar of a server under test, by way of server_clock_shim.cpp.
 
+#include "support/places.hpp"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -44,7 +46,7 @@ class server_clock {
     /// What stands before the command line of a server that goes by it.
     [[nodiscard]] std::vector<std::string> wrapper() const {
         return {"env",
-                std::string{"LD_PRELOAD="} + DIBS_SERVER_CLOCK_SHIM,
+                std::string{"LD_PRELOAD="} + tests::places::server_clock_shim,
                 "DIBS_SERVER_CLOCK=" + path_,
                 std::string{"DIBS_SERVER_CLOCK_RUNS="} + (goes_by_itself() ? "1" : "")};
     }

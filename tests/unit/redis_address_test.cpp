@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Redis URLs, and where records lie.
 
+#include "core/key.hpp"
 #include "store/redis/address.hpp"
+#include "store/redis/lock_text.hpp"
 #include "store/redis/names.hpp"
-#include "store/redis/party_text.hpp"
 #include "store/redis/steps.hpp"
+#include "store/remote/party_text.hpp"
 #include "store/url.hpp"
 #include "support/verbs.hpp"
 
@@ -185,11 +187,11 @@ TEST(RedisNames, PartiesSurviveTheirText) {
         "some\x1f"
         "body";
     who.command = "x \x1f y\nz";
-    const auto back = party_of(text_of(who));
+    const auto back = store::remote::party_of(store::remote::text_of(who));
     EXPECT_EQ(back.host, who.host);
     EXPECT_EQ(back.pid, who.pid);
-    EXPECT_EQ(back.user, "some?body");
-    EXPECT_EQ(back.command, "x ? y\nz");
+    EXPECT_EQ(back.user, core::printable(who.user));
+    EXPECT_EQ(back.command, core::printable(who.command));
     EXPECT_FALSE(parse_lock("0123456789abcdef"));
     EXPECT_FALSE(parse_lock("dibs1 ab x 2 3 a p w"));
     EXPECT_TRUE(parse_lock("dibs1 ab 1 2 3 a p w"));

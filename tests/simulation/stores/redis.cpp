@@ -6,13 +6,14 @@
 #include "simulation/stores/redis/keyspace.hpp"
 #include "simulation/stores/redis/script_engine.hpp"
 #include "simulation/stores/replicated_server.hpp"
+#include "store/redis/lock_text.hpp"
 #include "store/redis/names.hpp"
-#include "store/redis/party_text.hpp"
 #include "store/redis/redis_store.hpp"
 #include "store/redis/requests.hpp"
 #include "store/redis/resp.hpp"
 #include "store/redis/script.hpp"
 #include "store/redis/steps.hpp"
+#include "store/remote/party_text.hpp"
 
 #include <dibs/error.hpp>
 
@@ -163,7 +164,7 @@ class redis_model final : public replicated_server<redis::keyspace> {
         core::party told;
         told.host = "simulated";
         told.pid = static_cast<std::int64_t>(of);
-        return {std::to_string(of), wire::text_of(told), longest_ttl_};
+        return {std::to_string(of), store::remote::text_of(told), longest_ttl_};
     }
     [[nodiscard]] const std::shared_ptr<const wire::speaker>& speaker(session of) {
         auto& known = speakers_[of];
