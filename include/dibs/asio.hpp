@@ -31,6 +31,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace dibs {
 
@@ -239,6 +240,36 @@ auto async_try_acquire(client& through,
                        CompletionToken&& token) {
     options.wait = std::chrono::milliseconds::zero();
     return async_acquire(through, key, options, std::forward<CompletionToken>(token));
+}
+
+/// Completion: void(boost::system::error_code, std::optional<lease_set>). As client::acquire_all. The
+/// client must outlive the call.
+template <typename CompletionToken>
+auto async_acquire_all(client& through,
+                       std::vector<std::string> keys,
+                       const acquire_options& options,
+                       CompletionToken&& token) {
+    return boost::asio::async_initiate<CompletionToken,
+                                       void(boost::system::error_code, std::optional<lease_set>)>(
+        [&through](auto handler, std::vector<std::string> names, acquire_options wanted) {
+            using handler_type = decltype(handler);
+            const operation call;
+            if (auto slot = boost::asio::get_associated_cancellation_slot(handler);
+                slot.is_connected()) {
+                slot.assign([call](boost::asio::cancellation_type) { call.cancel(); });
+            }
+            start_acquire_all(
+                through,
+                std::move(names),
+                wanted,
+                std::make_unique<detail::asio_handler<acquire_all_handler,
+                                                      std::optional<lease_set>,
+                                                      handler_type>>(std::move(handler)),
+                call);
+        },
+        token,
+        std::move(keys),
+        options);
 }
 
 /// Completion: void(boost::system::error_code, release_outcome). The handle is empty afterwards.

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace dibs {
 
@@ -26,6 +27,17 @@ class acquire_handler {
     /// result was delivered elsewhere overrides this, and owns itself from then on.
     virtual void complete_and_go(std::error_code error, std::optional<lease> granted) {
         const std::unique_ptr<acquire_handler> going(this);
+        complete(error, std::move(granted));
+    }
+};
+
+/// As acquire_handler.
+class acquire_all_handler {
+  public:
+    virtual ~acquire_all_handler() = default;
+    virtual void complete(std::error_code error, std::optional<lease_set> granted) = 0;
+    virtual void complete_and_go(std::error_code error, std::optional<lease_set> granted) {
+        const std::unique_ptr<acquire_all_handler> going(this);
         complete(error, std::move(granted));
     }
 };
@@ -97,6 +109,13 @@ void start_acquire(client& through,
                    acquire_options options,
                    std::unique_ptr<acquire_handler> handler,
                    const operation& call);
+
+/// As client::acquire_all. May be cancelled by `call`.
+void start_acquire_all(client& through,
+                       std::vector<std::string> keys,
+                       acquire_options options,
+                       std::unique_ptr<acquire_all_handler> handler,
+                       const operation& call = {});
 
 /// The handle is empty afterwards.
 void start_release(lease&& held, std::unique_ptr<release_handler> handler);

@@ -109,7 +109,8 @@ class client {
     /// can wait for each other, whatever the order in which they name them; a key that is named twice
     /// counts once. `options` holds for each of them; time is counted for all together. Do not call
     /// it, nor wait for any key, while you hold one of another call: that order is yours to keep.
-    /// Errors: as acquire, and invalid_argument for no key at all.
+    /// Errors: as acquire, and invalid_argument for no key at all. <dibs/async.hpp> and <dibs/asio.hpp>
+    /// have it, too.
     [[nodiscard]] std::optional<lease_set> acquire_all(const std::vector<std::string>& keys,
                                                        acquire_options options = {},
                                                        std::stop_token stop = {});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/adoption.hpp"
+#include "client/attempt.hpp"
 #include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/operation_state.hpp"
@@ -37,11 +38,42 @@ void operation::state::start(const std::shared_ptr<detail::client_core>& core,
                                  });
 }
 
+void operation::state::start(const std::shared_ptr<detail::client_core>& core,
+                             std::vector<std::string> keys,
+                             recipes::mutex_terms terms,
+                             recipes::several_keys::completion done) {
+    recipes::several_outcome at_once;
+    if (core->closed()) {
+        auto refusal = core->refusal();
+        at_once.last.error = refusal.error;
+        at_once.last.detail = std::move(refusal.detail);
+    } else if (cancelled) {
+        at_once.last.error = errc::cancelled;
+    }
+    if (at_once.last.error) {
+        at_once.key = std::move(keys.front());
+        done(std::move(at_once));
+        return;
+    }
+    call_of_all = recipes::several_keys::start(core->env(),
+                                               core->mutex(),
+                                               std::move(keys),
+                                               std::move(terms),
+                                               [self = shared_from_this(), done = std::move(done)](
+                                                   recipes::several_outcome&& ended) mutable {
+                                                   self->call_of_all.reset();
+                                                   done(std::move(ended));
+                                               });
+}
+
 void operation::state::cancel(const std::shared_ptr<detail::client_core>& core) noexcept {
     cancelled = true;
     core->post([self = shared_from_this(), core] {
         if (self->call && !core->closed()) {
             core->mutex().cancel(self->call);
+        }
+        if (self->call_of_all && !core->closed()) {
+            self->call_of_all->cancel();
         }
     });
 }
@@ -149,6 +181,38 @@ void start_acquire(client& through,
                    const operation& call) {
     start_acquire(
         through, key, options, std::move(handler), detail::operation_access::state_of(call));
+}
+
+void start_acquire_all(client& through,
+                       std::vector<std::string> keys,
+                       acquire_options options,
+                       std::unique_ptr<acquire_all_handler> handler,
+                       const operation& call) {
+    const auto& core = detail::lease_access::core(through);
+    auto told = detail::check_keys(core.get(), keys, options);
+    if (told.why.error) {
+        handler.release()->complete_and_go(told.why.error, std::nullopt);
+        return;
+    }
+    const auto& state = detail::operation_access::state_of(call);
+    state->attach(core);
+    core->post([core,
+                state,
+                keys = std::move(keys),
+                terms = detail::terms_of(options),
+                handler = std::move(handler)]() mutable {
+        state->start(
+            core,
+            std::move(keys),
+            std::move(terms),
+            [core, handler = std::move(handler)](recipes::several_outcome&& ended) mutable {
+                std::optional<lease_set> granted;
+                if (!ended.leases.empty()) {
+                    granted = detail::lease_access::make(core, std::move(ended.leases));
+                }
+                handler.release()->complete_and_go(ended.last.error, std::move(granted));
+            });
+    });
 }
 
 void start_release(lease&& held, std::unique_ptr<release_handler> handler) {

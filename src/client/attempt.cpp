@@ -59,46 +59,21 @@ recipes::mutex_outcome acquired_or_stopped(const std::shared_ptr<client_core>& c
     return outcome;
 }
 
-/// Runs on the executor while the caller waits; may be stopped from another thread.
-struct joint_call {
-    std::shared_ptr<recipes::several_keys> call;
-    bool stopped = false;
-};
-
 recipes::several_outcome all_acquired(const std::shared_ptr<client_core>& core,
                                       std::vector<std::string> keys,
                                       const acquire_options& options,
                                       std::stop_token stop) {
+    const auto state = std::make_shared<operation::state>();
     recipes::several_outcome outcome;
-    const auto shared_call = std::make_shared<joint_call>();
-    const std::stop_callback on_stop(std::move(stop), [&core, shared_call] {
-        core->post([shared_call] {
-            shared_call->stopped = true;
-            if (shared_call->call) {
-                shared_call->call->cancel();
-            }
-        });
-    });
+    const std::stop_callback on_stop(std::move(stop), [&core, state] { state->cancel(core); });
     core->run([&](core::task done) {
-        if (core->closed() || shared_call->stopped) {
-            auto refusal = core->closed() ? core->refusal() : core::refused(errc::cancelled, "");
-            outcome.key = keys.front();
-            outcome.last.error = refusal.error;
-            outcome.last.detail = std::move(refusal.detail);
-            done();
-            return;
-        }
-        shared_call->call =
-            recipes::several_keys::start(core->env(),
-                                         core->mutex(),
-                                         std::move(keys),
-                                         terms_of(options),
-                                         [&outcome, shared_call, done = std::move(done)](
-                                             recipes::several_outcome&& ended) mutable {
-                                             shared_call->call.reset();
-                                             outcome = std::move(ended);
-                                             done();
-                                         });
+        state->start(core,
+                     std::move(keys),
+                     terms_of(options),
+                     [&outcome, done = std::move(done)](recipes::several_outcome&& ended) mutable {
+                         outcome = std::move(ended);
+                         done();
+                     });
     });
     return outcome;
 }
@@ -148,45 +123,51 @@ attempt acquire_with_reason(client& through,
     return told;
 }
 
+joint_attempt check_keys(client_core* core,
+                         std::vector<std::string>& keys,
+                         const acquire_options& options) {
+    joint_attempt told;
+    const auto fail = [&](errc code, std::string_view what) {
+        told.why.error = code;
+        told.why.message =
+            complaint(told.key, core != nullptr ? core->store().location() : "none", what);
+    };
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    const auto faulty = std::find_if(
+        keys.begin(), keys.end(), [](const auto& key) { return !core::fault_of_key(key).empty(); });
+    if (!keys.empty()) {
+        told.key = faulty != keys.end() ? *faulty : keys.front();
+    }
+    if (core == nullptr) {
+        fail(errc::closed, "the client is closed");
+    } else if (keys.empty()) {
+        fail(errc::invalid_argument, "no key was named");
+    } else if (faulty != keys.end()) {
+        fail(errc::invalid_key, core::fault_of_key(*faulty));
+    } else if (auto fault = fault_of_options(options, core->store().caps()); !fault.empty()) {
+        fail(errc::invalid_argument, fault);
+    }
+    return told;
+}
+
 joint_attempt acquire_all_with_reason(client& through,
                                       std::vector<std::string> keys,
                                       acquire_options options,
                                       std::stop_token stop) noexcept {
     const auto core = lease_access::core(through);
-    joint_attempt told;
-    const auto fail = [&](std::error_code code, std::string_view what) {
-        told.why.error = code;
-        told.why.message = complaint(told.key, core ? core->store().location() : "none", what);
-    };
-    std::sort(keys.begin(), keys.end());
-    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-    if (!keys.empty()) {
-        told.key = keys.front();
-    }
-    if (!core) {
-        fail(errc::closed, "the client is closed");
-        return told;
-    }
-    if (keys.empty()) {
-        fail(errc::invalid_argument, "no key was named");
-        return told;
-    }
-    for (const auto& key : keys) {
-        if (auto fault = core::fault_of_key(key); !fault.empty()) {
-            told.key = key;
-            fail(errc::invalid_key, fault);
-            return told;
-        }
-    }
-    if (auto fault = fault_of_options(options, core->store().caps()); !fault.empty()) {
-        fail(errc::invalid_argument, fault);
+    auto told = check_keys(core.get(), keys, options);
+    if (told.why.error) {
         return told;
     }
     auto outcome = all_acquired(core, std::move(keys), options, std::move(stop));
     told.key = std::move(outcome.key);
     auto& last = outcome.last;
     if (last.error) {
-        fail(last.error, last.detail.empty() ? last.error.message() : last.detail);
+        told.why.error = last.error;
+        told.why.message = complaint(told.key,
+                                     core->store().location(),
+                                     last.detail.empty() ? last.error.message() : last.detail);
     } else if (!outcome.leases.empty()) {
         told.granted = lease_access::make(core, std::move(outcome.leases));
     }

@@ -43,6 +43,13 @@ struct joint_attempt {
     attempt why;      ///< what stood in its way
 };
 
+class client_core;
+
+/// Brings keys into their order, each once. What is wrong with them or the options is in `why`.
+[[nodiscard]] joint_attempt check_keys(client_core* core,
+                                       std::vector<std::string>& keys,
+                                       const acquire_options& options);
+
 /// As client::acquire_all.
 [[nodiscard]] joint_attempt acquire_all_with_reason(client& through,
                                                     std::vector<std::string> keys,

@@ -4,6 +4,7 @@
 
 #include "client/client_core.hpp"
 #include "recipes/mutex.hpp"
+#include "recipes/several_keys.hpp"
 
 #include <dibs/async.hpp>
 
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace dibs {
 
@@ -21,6 +23,12 @@ struct operation::state : std::enable_shared_from_this<operation::state> {
                recipes::mutex_terms terms,
                recipes::mutex::completion done);
 
+    /// The same, of several keys.
+    void start(const std::shared_ptr<detail::client_core>& core,
+               std::vector<std::string> keys,
+               recipes::mutex_terms terms,
+               recipes::several_keys::completion done);
+
     /// From any thread.
     void cancel(const std::shared_ptr<detail::client_core>& core) noexcept;
 
@@ -29,7 +37,8 @@ struct operation::state : std::enable_shared_from_this<operation::state> {
     [[nodiscard]] std::shared_ptr<detail::client_core> through();
 
     std::atomic<bool> cancelled{false};
-    recipes::mutex::call_ptr call;  ///< on the executor alone
+    recipes::mutex::call_ptr call;                       ///< on the executor alone
+    std::shared_ptr<recipes::several_keys> call_of_all;  ///< the same, of several keys
 
   private:
     std::mutex mutex_;

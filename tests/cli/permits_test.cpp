@@ -177,7 +177,7 @@ TEST_F(Permits, OneThatIsHeldLeavesNothingOfTheOthers) {
     auto holder = start({"b"});
     const auto refused = run({"run", "-v", "a", "--also", "b", "--also", "c", "touch", "ran"});
     EXPECT_EQ(refused.status, 75);
-    EXPECT_NE(refused.err.find("b is held by"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("\"b\" is held by"), std::string::npos) << refused.err;
     EXPECT_FALSE(exists(here.file("ran")));
     for (const auto* key : {"a", "c"}) {
         EXPECT_TRUE(shown(key)["holders"].empty()) << key;
@@ -220,10 +220,11 @@ TEST_F(Permits, TheLossOfAFurtherKeyStopsTheCommand) {
     process runs(dibs_on(here, line));
     ASSERT_TRUE(eventually([&] { return runs.out() == "ready\n"; })) << runs.err();
     const auto fence = shown("b")["holders"][0]["fence"].get<std::uint64_t>();
-    ASSERT_EQ(run({"break", "b", "--fence", std::to_string(fence)}).status, 0);
+    ASSERT_EQ(run({"break", "b", "--fence", std::to_string(fence), "--yes"}).status, 0);
     const auto ended = runs.wait();
     EXPECT_EQ(ended.status, 79) << ended.err;
-    EXPECT_NE(ended.err.find("the lease on b (fence " + std::to_string(fence)), std::string::npos)
+    EXPECT_NE(ended.err.find("the lease on \"b\" (fence " + std::to_string(fence)),
+              std::string::npos)
         << ended.err;
     const auto report = json::parse(read_file(here.file("report")));
     EXPECT_EQ(report["key"], "a");

@@ -240,6 +240,45 @@ TEST_F(RedisFault, AFullServerRefusesGrantsAndNothingElse) {
     EXPECT_EQ(peer.ask(acquire_of("k", holder_of(4))).what, verdict::granted);
 }
 
+TEST_F(RedisFault, AFullServerRenewsSharesAndTakesThemBack) {
+    open();
+    for (std::uint64_t number = 1; number <= 3; ++number) {
+        ASSERT_EQ(peer.ask(shared_acquire_of("k", holder_of(number), 1, 5)).what, verdict::granted);
+    }
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "maxmemory", "1"}), "OK");
+    EXPECT_EQ(peer.ask(shared_acquire_of("k", holder_of(4), 1, 5)).error, errc::store_refused);
+    EXPECT_EQ(peer.ask(renew_of("k", holder_of(1), 1h)).what, verdict::renewed);
+    EXPECT_GT(std::stol(server.ask({"PTTL", "k"})), 3'000'000);
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
+    EXPECT_LT(std::stol(server.ask({"PTTL", "k"})), 3'000'000) << "as long as the others";
+    EXPECT_EQ(peer.ask(renew_of("k", holder_of(2))).what, verdict::renewed);
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(2))).what, verdict::released);
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(3))).what, verdict::released);
+    EXPECT_EQ(server.ask({"EXISTS", "k"}), "0");
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "maxmemory", "0"}), "OK");
+    EXPECT_EQ(peer.ask(shared_acquire_of("k", holder_of(4), 1, 5)).what, verdict::granted);
+}
+
+TEST_F(RedisFault, SharesAndTheLocksOfOtherProgramsKeepEachOtherOut) {
+    open();
+    ASSERT_EQ(server.ask({"SET", "k", "theirs", "NX", "PX", "600000"}), "OK");
+    const auto refused = peer.ask(shared_acquire_of("k", holder_of(1), 1, core::share::unlimited));
+    EXPECT_EQ(refused.what, verdict::held);
+    ASSERT_EQ(refused.holders.size(), 1U);
+    EXPECT_EQ(refused.holders[0].fences.first, 0U);
+    ASSERT_EQ(server.ask({"DEL", "k"}), "1");
+    for (std::uint64_t number = 1; number <= 2; ++number) {
+        ASSERT_EQ(
+            peer.ask(shared_acquire_of("k", holder_of(number), 1, core::share::unlimited)).what,
+            verdict::granted);
+    }
+    EXPECT_NE(server.ask({"SET", "k", "theirs", "NX", "PX", "600000"}), "OK");
+    ASSERT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
+    EXPECT_NE(server.ask({"SET", "k", "theirs", "NX", "PX", "600000"}), "OK");
+    ASSERT_EQ(peer.ask(release_of("k", holder_of(2))).what, verdict::released);
+    EXPECT_EQ(server.ask({"SET", "k", "theirs", "NX", "PX", "600000"}), "OK");
+}
+
 TEST_F(RedisFault, AFullServerForgetsWhoGaveTheKeyBack) {
     open();
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1), 1s)).what, verdict::granted);

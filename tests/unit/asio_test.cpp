@@ -89,6 +89,37 @@ TEST(Asio, AFutureHasTheLease) {
     EXPECT_EQ(async_release(lease{}, asio::use_future).get(), release_outcome::not_held);
 }
 
+TEST(Asio, SeveralKeysComeTogetherOrNotAtAll) {
+    asio::io_context io;
+    client through{"memory:"};
+    auto all = async_acquire_all(through, {"b", "a"}, {}, asio::use_future).get();
+    ASSERT_TRUE(all);
+    EXPECT_EQ(all->size(), 2U);
+    EXPECT_GT(all->fence("a"), 0U);
+    EXPECT_FALSE(async_acquire_all(through, {"c", "a"}, {}, asio::use_future).get()) << "busy";
+    EXPECT_THROW((void)async_acquire_all(through, {}, {}, asio::use_future).get(),
+                 boost::system::system_error);
+
+    asio::cancellation_signal stop;
+    error_code ended;
+    async_acquire_all(
+        through,
+        {"a", "c"},
+        {.wait = forever},
+        asio::bind_cancellation_slot(
+            stop.slot(),
+            asio::bind_executor(io, [&](error_code error, std::optional<lease_set> got) {
+                EXPECT_FALSE(got);
+                ended = error;
+            })));
+    stop.emit(asio::cancellation_type::total);
+    io.run();
+    EXPECT_TRUE(std::error_code{ended} == condition::cancelled);
+    EXPECT_TRUE(through.try_acquire("c")) << "nothing is left behind";
+    all.reset();
+    EXPECT_TRUE(through.acquire("a", {.wait = std::chrono::minutes{1}}));
+}
+
 TEST(Asio, ALeaseGoesFromCoroutineToCoroutineAsText) {
     asio::io_context io;
     client from{"memory:"};
