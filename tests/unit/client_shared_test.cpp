@@ -206,6 +206,23 @@ TEST(ClientShared, TheLossOfOneKeyIsToldForAll) {
     EXPECT_EQ(all->release(), release_outcome::not_held);
 }
 
+TEST(ClientShared, ACallbackOnTheLossMayDestroyTheSet) {
+    const auto space = some_space();
+    client through{space};
+    client other{space};
+    auto all = through.acquire_all({"a", "b"}, {.ttl = 300ms});
+    ASSERT_TRUE(all);
+    const auto fence = all->fence("a");
+    std::atomic<bool> gone{false};
+    const std::stop_callback on_loss(all->lost(), [&] {
+        all.reset();
+        gone = true;
+    });
+    EXPECT_TRUE(other.revoke("a", fence));
+    EXPECT_TRUE(eventually([&] { return gone.load(); }));
+    EXPECT_TRUE(eventually([&] { return other.try_acquire("b").has_value(); }));
+}
+
 TEST(ClientShared, AWaitForSeveralKeysIsStopped) {
     const auto space = some_space();
     client through{space};

@@ -188,6 +188,19 @@ TEST_F(SeveralKeys, CancelledItHoldsNothing) {
     EXPECT_TRUE(here.holders("c").empty());
 }
 
+TEST_F(SeveralKeys, AClientThatClosesEndsItAndHoldsNothing) {
+    const auto held = there.take(terms_of(), "c");
+    const auto told = ask(here, {"a", "b", "c"}, terms_of(10min));
+    world.run_ready();
+    ASSERT_EQ(here.holders("b").size(), 1U);
+    here.keys.close();
+    world.run_ready();
+    ASSERT_TRUE(told->outcome);
+    EXPECT_EQ(told->outcome->last.error, errc::closed);
+    EXPECT_TRUE(there.holders("a").empty());
+    EXPECT_TRUE(there.holders("b").empty());
+}
+
 TEST_F(SeveralKeys, AFaultAtAnyOperationLeavesNothingBehind) {
     for (const auto what : {fault::refuse, fault::lose_request, fault::lose_answer, fault::doubt}) {
         for (std::size_t number = 1; number <= 4; ++number) {
