@@ -1,13 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights and capacities: the weights of the live holders never exceed the capacity.
 
+#include "core/record.hpp"
+#include "store/record/rules.hpp"
 #include "suite.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+#include <vector>
 
 namespace dibs::conformance {
 
 namespace {
 
 constexpr auto unlimited = core::share::unlimited;
+
+class nobody_known final : public store::parties {
+  public:
+    [[nodiscard]] core::party who(std::uint64_t /*process*/) const override { return {}; }
+};
+
+/// Weights of the live holders, in order.
+std::vector<std::uint32_t> weights_of(const std::vector<core::holder_info>& holders) {
+    std::vector<std::uint32_t> weights;
+    for (const auto& one : holders) {
+        weights.push_back(one.weight);
+    }
+    std::sort(weights.begin(), weights.end());
+    return weights;
+}
 
 }  // namespace
 
@@ -241,6 +264,75 @@ TEST_P(Conformance, OnlyTheLastOfSeveralExpiredPermitsFinishesLate) {
     EXPECT_FALSE(look(a(), "k").result);
     EXPECT_EQ(ask(b(), finish_of("k", second, result_of("second", 1h, 1h), true)).what,
               verdict::finished);
+}
+
+// Goal: every store decides about shares as the rules do. Method: random steps on one key, each
+// carried out by the store and by the rules at the moment that the store tells. Expiries lie half a
+// minute away from every step, so that no machine is too slow for it.
+TEST_P(Conformance, SharesAreDecidedAsTheRulesSay) {
+    DIBS_NEEDS_SHARED_GRANTS();
+    constexpr std::array parts{core::share{1, 1},
+                               core::share{1, 3},
+                               core::share{2, 3},
+                               core::share{3, 3},
+                               core::share{1, unlimited}};
+    const nobody_known nobody;
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+        std::mt19937 random{seed};
+        const auto below = [&random](std::size_t limit) { return random() % limit; };
+        const auto key = "k" + std::to_string(seed);
+        core::record kept;
+        core::store_now now{};
+        std::vector<core::fence_number> fences{1};
+        for (int step = 0; step < 150; ++step) {
+            const auto holder = holder_of(100 + below(5));
+            core::verb what;
+            switch (below(8)) {
+                case 0: {
+                    const microseconds time = 1min * below(3);
+                    pass(time);
+                    now.lease += time;
+                    now.wall += time;
+                    continue;
+                }
+                case 1:
+                    what = renew_of(key, holder, 30s + 1min * below(3));
+                    break;
+                case 2:
+                case 3:
+                    what = release_of(key, holder);
+                    break;
+                case 4:
+                    what = revoke_of(key, fences[below(fences.size())]);
+                    break;
+                default: {
+                    auto asked = acquire_of(key, holder, 30s + 1min * below(3));
+                    // Mostly those that go together, or nothing would be shared for long.
+                    asked.part = below(4) == 0 ? parts[below(parts.size())] : parts[1 + below(2)];
+                    what = asked;
+                }
+            }
+            const auto given = ask(below(2) == 0 ? a() : b(), what);
+            if (given.took == effect::yes) {
+                now = given.now;
+            }
+            const auto decided = store::apply(what, kept, {.now = now, .self = 1, .who = nobody});
+            const auto where = "seed " + std::to_string(seed) + ", step " + std::to_string(step);
+            ASSERT_EQ(given.what, decided.reply.what) << where << ": " << given.detail;
+            ASSERT_EQ(given.error, decided.reply.error) << where;
+            ASSERT_EQ(weights_of(given.holders), weights_of(decided.reply.holders)) << where;
+            if (given.what == verdict::granted) {
+                // Which fence it is depends on what else the store has granted.
+                for (auto& grant : kept.grants) {
+                    if (grant.holder == holder) {
+                        grant.fences = given.fences;
+                    }
+                }
+                kept.fence = std::max(kept.fence, given.fences.last);
+                fences.push_back(given.fences.first);
+            }
+        }
+    }
 }
 
 }  // namespace dibs::conformance
