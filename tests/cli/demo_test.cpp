@@ -134,6 +134,23 @@ TEST(Demo, FencingShowsThatTheGuardedRowRefusesTheLateWrite) {
     EXPECT_FALSE(exists(here.file("locks.db")));
 }
 
+TEST(Demo, ConcurrentUpdatesInAFileLoseOneAndThenNone) {
+    const folder here;
+    const auto found = run_dibs(here, {"demo", "concurrent-updates", "--fast"});
+    EXPECT_EQ(found.status, 0) << found.out << found.err;
+    const auto lost = found.out.find("final stock: 8 (should be 5)");
+    ASSERT_NE(lost, std::string::npos) << found.out;
+    std::size_t right = 0;
+    for (auto at = found.out.find("final stock: 5", lost); at != std::string::npos;
+         at = found.out.find("final stock: 5", at + 1)) {
+        ++right;
+    }
+    EXPECT_EQ(right, 3U) << found.out;
+    EXPECT_TRUE(has(found.out, "admin-B  version changed under me -> retry 1")) << found.out;
+    EXPECT_TRUE(has(found.out, "admin-B  waits for the file")) << found.out;
+    EXPECT_TRUE(has(found.out, "admin-B  sold no 9 more: 5 left")) << found.out;
+}
+
 TEST(Demo, NoExpiryShowsThatAKilledHolderKeepsAHandMadeLock) {
     const folder here;
     const auto found = run_dibs(here, {"demo", "no-expiry", "--fast"});

@@ -204,10 +204,9 @@ TEST_F(Texts, EveryCommandIsListedForTheShells) {
 
 TEST_F(Texts, TheWordsAfterACommandAreTheSameInAllShells) {
     for (const auto& [command, choices] :
-         {std::pair{
-              "demo",
-              "duplicate-jobs token-stampede watchdog blind-release no-expiry fencing failover "
-              "concurrent-updates"},
+         {std::pair{"demo",
+                    "duplicate-jobs token-stampede watchdog blind-release no-expiry fencing "
+                    "concurrent-updates failover"},
           std::pair{"guard", "install sql"},
           std::pair{"token", "get refresh status forget new-key"},
           std::pair{"completion", "bash zsh fish"},

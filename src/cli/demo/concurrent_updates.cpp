@@ -1,43 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two admins open the same product; its stock is 10. One sells 3, the other 2.
 #include "cli/demo/actors.hpp"
-#include "cli/demo/demo_database.hpp"
 #include "cli/demo/demos.hpp"
+#include "cli/demo/stock.hpp"
 #include "cli/speech.hpp"
 
-#include <functional>
 #include <thread>
 
 namespace dibs::cli {
 
 namespace {
 
-using postgres::fields;
-
-constexpr const char* admin_a = "admin-A";
-constexpr const char* admin_b = "admin-B";
-
 struct sale {
-    const demo_database& data;
+    const stock_table& product;
     const shared_blackboard& board;
     milliseconds think;  ///< filling in the form
-
-    [[nodiscard]] postgres::row_name product() const { return {data.name("product"), "id", "1"}; }
 };
 
-int stock_in(const fields& row) {
-    return std::stoi(row.at("stock").value());
+/// Who sells how much.
+struct admin {
+    const char* name;
+    int amount;
+    bool first;  ///< writes first
+};
+
+constexpr admin admin_a{"admin-A", 3, true};
+constexpr admin admin_b{"admin-B", 2, false};
+
+void tell_read(const admin& who, const stock_seen& seen) {
+    tell(who.name,
+         "read stock = " + std::to_string(seen.stock) +
+             (seen.version ? " (version " + std::to_string(*seen.version) + ")" : ""));
 }
 
-void tell_read(const std::string& who, int stock, const fields& row) {
-    const auto version = row.find("version");
-    tell(who,
-         "read stock = " + std::to_string(stock) +
-             (version == row.end() ? "" : " (version " + version->second.value() + ")"));
-}
-
-std::string sold(int amount, int left) {
-    return "sold " + std::to_string(amount) + " -> wrote stock = " + std::to_string(left);
+void tell_sold(const admin& who, int left) {
+    tell(who.name,
+         "sold " + std::to_string(who.amount) + " -> wrote stock = " + std::to_string(left));
 }
 
 /// A has read before B writes, and B has read before A does.
@@ -46,127 +44,120 @@ void meet(const sale& here, bool first) {
     wait_for(first ? here.board->second_has_it : here.board->first_has_it);
 }
 
-void sell_plainly(const sale& here, const guard::session& session, bool first, int amount) {
-    const auto who = first ? admin_a : admin_b;
-    const auto table = here.product().table;
-    (void)postgres::execute(session.raw(), "BEGIN");
-    const auto row =
-        postgres::execute(session.raw(), "SELECT stock FROM " + table + " WHERE id = 1").rows.at(0);
-    tell_read(who, stock_in(row), row);
-    meet(here, first);
-    if (!first) {
-        wait_for(here.board->first_has_left);
-    }
-    std::this_thread::sleep_for(here.think);
-    const int left = stock_in(row) - amount;
-    (void)postgres::execute(
-        session.raw(), "UPDATE " + table + " SET stock = $1 WHERE id = 1", {std::to_string(left)});
-    (void)postgres::execute(session.raw(), "COMMIT");
-    tell(who, sold(amount, left));
+void sell_plainly(const sale& here, stock_session& session, const admin& who) {
+    int left = 0;
+    session.read_and_write([&](const stock_seen& seen) {
+        tell_read(who, seen);
+        meet(here, who.first);
+        if (!who.first) {
+            wait_for(here.board->first_has_left);
+        }
+        std::this_thread::sleep_for(here.think);
+        return left = seen.stock - who.amount;
+    });
+    tell_sold(who, left);
 }
 
-void sell_by_version(const sale& here, const guard::session& session, bool first, int amount) {
-    const auto who = first ? admin_a : admin_b;
+void sell_by_version(const sale& here, stock_session& session, const admin& who) {
     int attempt = 0;
     int left = 0;
-    const auto change = [&](const fields& row) {
+    session.update_versioned([&](const stock_seen& seen) {
         if (attempt > 0) {
-            tell(who, "version changed under me -> retry " + std::to_string(attempt));
+            tell(who.name, "version changed under me -> retry " + std::to_string(attempt));
         }
-        tell_read(who, stock_in(row), row);
+        tell_read(who, seen);
         if (attempt++ == 0) {
-            meet(here, first);
-            if (!first) {
+            meet(here, who.first);
+            if (!who.first) {
                 wait_for(here.board->first_has_left);
             }
         }
         std::this_thread::sleep_for(here.think);
-        left = stock_in(row) - amount;
-        return fields{{"stock", std::to_string(left)}};
-    };
-    (void)postgres::update_versioned(session.raw(), here.product(), change);
-    tell(who, sold(amount, left));
+        return left = seen.stock - who.amount;
+    });
+    tell_sold(who, left);
 }
 
-void sell_with_row_lock(const sale& here, const guard::session& session, bool first, int amount) {
-    const auto who = first ? admin_a : admin_b;
-    if (!first) {
+void sell_with_lock(const sale& here, stock_session& session, const admin& who) {
+    if (!who.first) {
         wait_for(here.board->first_has_it);
-        tell(who, "waits for the row");
+        tell(who.name, "waits for " + here.product.locked());
     }
     int left = 0;
-    const auto work = [&](const fields& row) {
-        tell_read(who, stock_in(row), row);
-        if (first) {
+    session.with_lock([&](const stock_seen& seen) {
+        tell_read(who, seen);
+        if (who.first) {
             here.board->first_has_it = true;
         }
         std::this_thread::sleep_for(here.think);
-        left = stock_in(row) - amount;
-        (void)postgres::execute(session.raw(),
-                                "UPDATE " + here.product().table + " SET stock = $1 WHERE id = 1",
-                                {std::to_string(left)});
-    };
-    (void)postgres::with_row_lock(session.raw(), here.product(), std::chrono::seconds{30}, work);
-    tell(who, sold(amount, left));
+        return left = seen.stock - who.amount;
+    });
+    tell_sold(who, left);
 }
 
-void sell_conditionally(const sale& here, const guard::session& session, bool first, int amount) {
-    const auto who = first ? admin_a : admin_b;
-    meet(here, first);
-    const auto got = postgres::take(session.raw(), here.product(), "stock", amount);
-    tell(who, "sold " + std::to_string(amount) + " -> stock is " + std::to_string(got.remaining));
-    if (!first) {
+void sell_conditionally(const sale& here, stock_session& session, const admin& who) {
+    meet(here, who.first);
+    const auto got = session.take(who.amount);
+    tell(who.name,
+         "sold " + std::to_string(who.amount) + " -> stock is " + std::to_string(got.remaining));
+    if (!who.first) {
         wait_for(here.board->first_has_left);
-        const auto more = postgres::take(session.raw(), here.product(), "stock", 9);
-        tell(who,
-             std::string{"sold "} +
-                 (more.how == postgres::taken::outcome::too_little ? "no 9 more: " : "9 more: ") +
+        const auto more = session.take(9);
+        tell(who.name,
+             std::string{"sold "} + (more.enough ? "9 more: " : "no 9 more: ") +
                  std::to_string(more.remaining) + " left");
     }
 }
 
-using way = void (*)(const sale&, const guard::session&, bool first, int amount);
+using way = void (*)(const sale&, stock_session&, const admin&);
 
 /// Whether the stock is what it should be in the end, 8 or 5.
-bool play_round(const demo_database& data,
+bool play_round(stock_table& product,
                 milliseconds think,
                 const std::string& title,
                 way sell,
-                const std::string& expected) {
+                int expected) {
     deliver("\n" + title + "\n");
-    data.run("UPDATE " + data.name("product") + " SET stock = 10, version = 1");
+    product.reset();
     const shared_blackboard board;
-    const sale here{data, board, think};
-    actor second([&] { sell(here, data.open(), false, 2); });
+    const sale here{product, board, think};
+    actor second([&] { sell(here, *product.open(), admin_b); });
     actor first([&] {
-        sell(here, data.open(), true, 3);
+        sell(here, *product.open(), admin_a);
         here.board->first_has_left = true;
     });
     first.join();
     second.join();
-    const auto stock = data.ask("SELECT stock FROM " + data.name("product"));
-    deliver("  final stock: " + stock + " (should be 5)\n");
+    const int stock = product.stock();
+    deliver("  final stock: " + std::to_string(stock) + " (should be 5)\n");
     return stock == expected;
+}
+
+std::unique_ptr<stock_table> product_of(const demo_scene& scene) {
+#ifdef DIBS_WITH_POSTGRES
+    if (!scene.data.empty()) {
+        return stock_in_postgres(scene.data);
+    }
+#endif
+    return stock_in_sqlite(scene.folder + "/product.db");
 }
 
 }  // namespace
 
 int demo_concurrent_updates(const demo_scene& scene) {
     const auto think = scene.length(milliseconds{200}, milliseconds{20});
-    const demo_database data(scene.data);
-    data.run("CREATE TABLE " + data.name("product") +
-             "(id int PRIMARY KEY, stock int NOT NULL, version bigint NOT NULL)");
-    data.run("INSERT INTO " + data.name("product") + " VALUES(1, 10, 1)");
+    const auto product = product_of(scene);
     deliver("Stock is 10. admin-A sells 3, admin-B sells 2, at the same time.\n");
-    const bool lost =
-        play_round(data, think, "Read, think, write, in a transaction each:", sell_plainly, "8");
-    const bool by_version = play_round(data, think, "With a version column:", sell_by_version, "5");
-    const bool by_lock = play_round(data, think, "With the row locked:", sell_with_row_lock, "5");
-    const bool by_condition = play_round(data,
+    const bool lost = play_round(*product, think, "Read, think, write:", sell_plainly, 8);
+    const bool by_version =
+        play_round(*product, think, "With a version column:", sell_by_version, 5);
+    const bool by_lock =
+        play_round(*product, think, "With " + product->locked() + " locked:", sell_with_lock, 5);
+    const bool by_condition = play_round(*product,
                                          think,
                                          "With a conditional update, which reads nothing first:",
                                          sell_conditionally,
-                                         "5");
+                                         5);
     return verdict(lost && by_version && by_lock && by_condition);
 }
 

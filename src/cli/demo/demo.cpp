@@ -26,7 +26,7 @@ struct demo {
     int (*play)(const demo_scene& scene);
     bool can_be_fast = true;
     bool takes_a_store = true;
-    enum class data { of_its_own, may_be_given, is_needed } where = data::of_its_own;
+    enum class data { of_its_own, may_be_given } where = data::of_its_own;
 };
 
 constexpr std::array demos{
@@ -37,14 +37,12 @@ constexpr std::array demos{
     demo{.name = "blind-release", .play = demo_blind_release},
     demo{.name = "no-expiry", .play = demo_no_expiry},
     demo{.name = "fencing", .play = demo_fencing, .where = demo::data::may_be_given},
+    demo{.name = "concurrent-updates",
+         .play = demo_concurrent_updates,
+         .where = demo::data::may_be_given},
 #ifdef DIBS_WITH_REDIS
     demo{.name = "failover", .play = demo_failover, .can_be_fast = false, .takes_a_store = false},
 #endif
-#endif
-#ifdef DIBS_WITH_POSTGRES
-    demo{.name = "concurrent-updates",
-         .play = demo_concurrent_updates,
-         .where = demo::data::is_needed},
 #endif
 };
 
@@ -100,6 +98,7 @@ const command_syntax syntax{
         "  dibs demo duplicate-jobs\n"
         "  dibs demo fencing\n"
         "  dibs demo no-expiry --store redis://localhost\n"
+        "  dibs demo concurrent-updates\n"
         "  dibs demo concurrent-updates --data postgres://localhost/test",
 };
 
@@ -159,9 +158,6 @@ int demo_command(const global_options& global, words given) {
                                                       : nullptr;
     if (found.has("data") && which->where == demo::data::of_its_own) {
         throw usage_error("--data does not go with " + name);
-    }
-    if (data == nullptr && which->where == demo::data::is_needed) {
-        throw usage_error(name + " needs a database: --data postgres://…");
     }
     if (data != nullptr && which->where != demo::data::of_its_own && !is_postgres(*data)) {
         throw usage_error("--data is postgres://…, not " + redact_url(*data));

@@ -20,7 +20,7 @@ int demo_blind_release(const demo_scene& scene);
 int demo_no_expiry(const demo_scene& scene);
 /// A stopped holder whose late write a guarded row refuses.
 int demo_fencing(const demo_scene& scene);
-/// Two who sell from one stock: a lost update, and three ways without one. Needs `scene.data`.
+/// Two who sell from one stock: a lost update, and three ways without one.
 int demo_concurrent_updates(const demo_scene& scene);
 /// A lock that a replica did not know of when it took over.
 int demo_failover(const demo_scene& scene);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo/hand_made_lock.hpp"
 
-#include "cli/failure.hpp"
 #include "store/sqlite/plain_sql.hpp"
 
 #ifdef DIBS_WITH_REDIS
@@ -72,15 +71,12 @@ class key final : public hand_made_lock {
 }  // namespace
 
 std::unique_ptr<hand_made_lock> open_hand_made_lock(const demo_round& round) {
-    if (round.store().starts_with("sqlite:")) {
-        return std::make_unique<row>(round);
-    }
 #ifdef DIBS_WITH_REDIS
     if (round.store().starts_with("redis")) {
         return std::make_unique<key>(round);
     }
 #endif
-    throw usage_error("this demo has a lock made by hand for sqlite: and redis: alone");
+    return std::make_unique<row>(round);
 }
 
 }  // namespace dibs::cli

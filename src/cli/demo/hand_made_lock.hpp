@@ -28,7 +28,8 @@ class hand_made_lock {
     [[nodiscard]] virtual std::string thing() const = 0;
 };
 
-/// On the server of the round's store, or in the round's file for data. Each process opens its own.
+/// On the Redis server of the round's store, or in the round's file for data. Each process opens its
+/// own.
 [[nodiscard]] std::unique_ptr<hand_made_lock> open_hand_made_lock(const demo_round& round);
 
 }  // namespace dibs::cli

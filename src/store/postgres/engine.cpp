@@ -101,9 +101,7 @@ trouble engine::start() {
 void engine::submit(urgency how, std::unique_ptr<request> what) {
     auto held = enter();
     inbox_.requests[static_cast<std::size_t>(how)].push_back(std::move(what));
-    const auto& serving = how == urgency::renewal && ear_.by.ready() ? ear_ : work_;
-    const bool can_send = serving.by.ready() && !serving.flight;
-    send_or_call_leader(std::move(held), can_send);
+    send_or_call_leader(std::move(held), how);
 }
 
 void engine::subscribe(std::string key, watch_book::stay which) {
@@ -345,6 +343,11 @@ bool engine::idle() const noexcept {
 
 bool engine::asked() const noexcept {
     return !nothing_queued();
+}
+
+bool engine::can_send(urgency how) const noexcept {
+    const auto& serving = how == urgency::renewal && ear_.by.ready() ? ear_ : work_;
+    return serving.by.ready() && !serving.flight;
 }
 
 bool engine::all_sent() const noexcept {

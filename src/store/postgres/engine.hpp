@@ -87,6 +87,7 @@ class engine final : public remote::leader {
     void collect() override;
     void take_in() override;
     void act(core::instant now, letters& told) override;
+    [[nodiscard]] bool can_send(urgency how) const noexcept override;
     void send(core::instant now, letters& told) override;
     [[nodiscard]] bool all_sent() const noexcept override;
     [[nodiscard]] core::instant next_event() const noexcept override;

@@ -75,7 +75,7 @@ trouble engine::start() {
 void engine::submit(urgency how, std::unique_ptr<request> what) {
     auto held = enter();
     inbox_.requests[index(how)].push_back(std::move(what));
-    send_or_call_leader(std::move(held), data_.ready());
+    send_or_call_leader(std::move(held), how);
 }
 
 void engine::subscribe(std::string channel, std::string key, watch_book::stay which) {
@@ -128,6 +128,10 @@ bool engine::asked() const noexcept {
     const bool hears = listeners_.empty() || (ear_.ready() && confirmations_.empty());
     return !hears || !flights_.empty() ||
            !(queues_[0].empty() && queues_[1].empty() && queues_[2].empty());
+}
+
+bool engine::can_send(urgency /*how*/) const noexcept {
+    return data_.ready();
 }
 
 bool engine::all_sent() const noexcept {

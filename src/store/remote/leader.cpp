@@ -81,10 +81,10 @@ void leader::call_leader(lock held) {
     }
 }
 
-void leader::send_or_call_leader(lock held, bool can_send) {
+void leader::send_or_call_leader(lock held, urgency how) {
     // Whoever lends its thread comes for its work, and a leader that does not sleep will.
     const bool nobody_at_it = polling_ || (!leading_ && assisted != this);
-    if (!nobody_at_it || stopping_ || !can_send) {
+    if (!nobody_at_it || stopping_ || !can_send(how)) {
         call_leader(std::move(held));
         return;
     }

@@ -11,6 +11,7 @@
 #include "core/environment.hpp"
 #include "core/time.hpp"
 #include "store/mailbox.hpp"
+#include "store/remote/urgency.hpp"
 
 #include <poll.h>
 
@@ -65,8 +66,8 @@ class leader : public std::enable_shared_from_this<leader> {
     [[nodiscard]] lock enter() { return lock{guard_}; }
     /// Something came in, and whoever leads is to take it.
     void call_leader(lock held);
-    /// The same; if nobody is at it and `can_send`, the caller's own thread sends it.
-    void send_or_call_leader(lock held, bool can_send);
+    /// The same for a request; if nobody is at it and `can_send`, the caller's own thread sends it.
+    void send_or_call_leader(lock held, urgency how);
 
     // What follows is called by whoever leads, or by a caller's thread in its place.
 
@@ -78,6 +79,9 @@ class leader : public std::enable_shared_from_this<leader> {
     virtual void take_in() = 0;
     /// Does what can be done now: opens connections, sends, gives up what is late.
     virtual void act(core::instant now, letters& told) = 0;
+    /// Whether the connection for such requests takes one now. Asked while the leader, if there is one,
+    /// waits.
+    [[nodiscard]] virtual bool can_send(urgency how) const noexcept = 0;
     /// As `act`, by a caller while the leader, if there is one, waits: what it waits for must stay.
     virtual void send(core::instant now, letters& told) = 0;
     /// Nothing is left of what `send` wrote: whoever waits need not wait for room, too.
