@@ -3,6 +3,7 @@
 
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)
+find_package(date 3.0 REQUIRED)
 if(DIBS_WITH_REDIS AND DIBS_WITH_TLS)
     find_package(OpenSSL 3.0)
     if(NOT OpenSSL_FOUND)

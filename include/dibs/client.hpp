@@ -2,11 +2,13 @@
 #pragma once
 // The client: one connection to a store, one watchdog for all leases that were acquired through it.
 
+#include <dibs/election.hpp>
 #include <dibs/error.hpp>
 #include <dibs/idempotent.hpp>
 #include <dibs/info.hpp>
 #include <dibs/lease.hpp>
 #include <dibs/lease_set.hpp>
+#include <dibs/once.hpp>
 #include <dibs/options.hpp>
 
 #include <chrono>
@@ -160,6 +162,39 @@ class client {
                                                std::error_code& error) {
         return do_once(key, fingerprint, detail::as_work(work), options, std::move(stop), error);
     }
+
+    /// Runs `work` for the slot of now, if nobody has and nobody is at it, on this thread, and keeps the outcome; see
+    /// <dibs/once.hpp>. With missed::all for several slots, one after the other, until somebody else is found at one. `stop`
+    /// ends waiting, and is passed on to the work. Errors: as acquire; the outcome of slots that were run before the error is
+    /// kept in the store. What `work` throws is in the result.
+    once_result once(std::string_view job,
+                     const schedule& when,
+                     const once_function& work,
+                     once_options options = {},
+                     std::stop_token stop = {});
+    once_result once(std::string_view job,
+                     const schedule& when,
+                     const once_function& work,
+                     once_options options,
+                     std::stop_token stop,
+                     std::error_code& error);
+
+    /// Stands by until this process leads, for up to `options.wait` or until `stop` is requested; see <dibs/election.hpp>.
+    /// Empty when somebody else still leads then. Each term has a number of its own, also among campaigns of one process.
+    /// Errors: as acquire.
+    [[nodiscard]] std::optional<leadership> campaign(std::string_view key,
+                                                     campaign_options options = {},
+                                                     std::stop_token stop = {});
+    [[nodiscard]] std::optional<leadership> campaign(std::string_view key,
+                                                     campaign_options options,
+                                                     std::stop_token stop,
+                                                     std::error_code& error) noexcept;
+
+    /// Calls `told` with who leads now, and whenever that changes. Does not wait. Errors: invalid_argument, errc::closed; that
+    /// the store cannot be reached is none.
+    [[nodiscard]] observation observe(std::string_view key,
+                                      observer told,
+                                      observe_options options = {});
 
     /// All records whose key starts with `prefix`, in key order, read page by page; not one
     /// snapshot.

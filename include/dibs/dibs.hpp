@@ -6,11 +6,13 @@
 
 #include <dibs/cached_value.hpp>
 #include <dibs/client.hpp>
+#include <dibs/election.hpp>
 #include <dibs/error.hpp>
 #include <dibs/idempotent.hpp>
 #include <dibs/info.hpp>
 #include <dibs/key.hpp>
 #include <dibs/lease.hpp>
 #include <dibs/lease_set.hpp>
+#include <dibs/once.hpp>
 #include <dibs/options.hpp>
 #include <dibs/version.hpp>

@@ -9,7 +9,7 @@ dibs_packages_build=(
 )
 dibs_packages_test=(
     libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
-    sqlite3 procps openssl
+    sqlite3 procps openssl systemd cron
     redis-server libhiredis-dev liblua5.1-0-dev python3-redis
     postgresql-15 pgbouncer libpqxx-dev
 )

@@ -68,8 +68,9 @@ ending run_held_child(client& through,
     what.child.environment.insert(
         what.child.environment.end(), terms.variables.begin(), terms.variables.end());
     what.child.liveness = detail::liveness_descriptor(through);
-    what.child.output = terms.output;
     what.child.guard_socket = guarded.socket();
+    what.child.output = terms.output;
+    what.child.errors = terms.errors;
     what.lost = held.lost;
     what.limits.grace = terms.grace;
     const auto now = boot_now();

@@ -33,8 +33,9 @@ struct child_terms {
     std::optional<std::chrono::milliseconds> max_runtime;
     bool verbose = false;
     store_choice store;
-    int output = -1;                     ///< to be its stdout; -1: ours
     std::vector<std::string> variables;  ///< NAME=value, for the child beside those of the lease
+    int output = -1;                     ///< what becomes the command's stdout; -1: ours
+    int errors = -1;                     ///< and its stderr
 };
 
 /// What the command runs under.

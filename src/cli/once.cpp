@@ -3,6 +3,7 @@
 #include "cli/commands.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/failure.hpp"
+#include "cli/once_missed.hpp"
 #include "cli/once_options.hpp"
 #include "cli/once_outlook.hpp"
 #include "cli/once_session.hpp"
@@ -26,7 +27,10 @@ int once_checked(const global_options& global, const arguments& found) {
     if (checked.dry_run || checked.condition) {
         return look_only(checked, store);
     }
-    return run_slot(std::move(checked), std::move(store));
+    if (checked.due.policy != recipes::missed_slots::last) {
+        return run_due_slots(checked, store);
+    }
+    return run_slot(std::move(checked), std::move(store)).status;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "cli/duration.hpp"
 #include "cli/failure.hpp"
 #include "cli/redact.hpp"
+#include "client/slot_plan.hpp"
 #include "core/key.hpp"
 #include "recipes/slot_record.hpp"
 
@@ -22,18 +23,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds usual_keep = std::chrono::hours{7 * 24};
-constexpr milliseconds shortest_keep = std::chrono::hours{1};
-constexpr milliseconds longest_backoff = std::chrono::hours{1};
-
 constexpr std::array once_table{
     option{"every",
            0,
            "PERIOD",
            "one run per day, week, month, hour, 15m, 6h … of the zone;\nthe slot is the one that "
            "this moment lies in"},
+    option{"cron",
+           0,
+           "EXPRESSION",
+           "one run per time of a cron expression, such as \"0 3 * * 1-5\" or\n@daily; the slot is "
+           "the one since the last such time"},
     option{"slot", 0, "TEXT", "one run per TEXT, for planners that name their slots"},
-    option{"tz", 0, "ZONE", "zone of --every, such as Europe/Berlin (default: UTC)"},
+    option{"tz", 0, "ZONE", "zone of --every and --cron, such as Europe/Berlin (default:\nUTC)"},
     option{"skew",
            0,
            "DURATION",
@@ -55,6 +57,28 @@ constexpr std::array once_table{
            0,
            "DURATION",
            "how long the outcome is remembered\n(default: two slots, at least 7d; at least 1h)"},
+    option{"missed",
+           0,
+           "WHICH",
+           "of times that nobody fired for: none (nor that of now, when it\nis --late), last "
+           "(default), or all, oldest first"},
+    option{"missed-max", 0, "N", "with --missed all: the newest N (default 100)"},
+    option{
+        "late",
+        0,
+        "DURATION",
+        "with --missed none: how late a slot may still be begun\n(default with --cron: 10m, half a "
+        "short slot)"},
+    option{"overlap",
+           0,
+           "HOW",
+           "forbid: not while another slot of JOB is being run; or allow\n(default: allow; forbid "
+           "with --missed all)"},
+    option{"keep-output",
+           0,
+           "SIZE",
+           "keep the end of what the command writes, such as 4k, for\ndibs runs --output; at most "
+           "16k. Mind secrets"},
     option{"ttl", 0, "DURATION", "how long a crash holds the slot (default 30s)"},
     common::grace,
     common::max_runtime,
@@ -81,6 +105,11 @@ constexpr std::string_view notes =
     "far back\n"
     "that it may have been forgotten; else as for dibs run.\n"
     "\n"
+    "With --missed all it is the first status of a slot that is not 0. A slot that may not begin "
+    "yet "
+    "(--overlap\n"
+    "forbid) counts as one that is running elsewhere: 0, or with --wait 75 when the wait is over.\n"
+    "\n"
     "TERM, INT and HUP go to the command. A run that they end (not with 0) is interrupted: others "
     "may run the\n"
     "slot at once, and no retry is used up; with --at-most-once it is lost.\n"
@@ -95,6 +124,8 @@ constexpr std::string_view examples =
     "  0 3 * * *  /usr/local/bin/dibs once nightly-report --every day --tz Europe/Berlin -- "
     "/usr/local/bin/report\n"
     "  dibs once billing --slot 2026-11 --retries 3 --wait 1h -- ./bill 2026-11\n"
+    "  dibs once weekday-mail --cron \"30 7 * * mon-fri\" --tz Europe/Berlin --retries 2 -- "
+    "./mail\n"
     "  dibs once nightly-report --every day --dry-run";
 
 unsigned count_value(const arguments& found, std::string_view name) {
@@ -108,20 +139,84 @@ unsigned count_value(const arguments& found, std::string_view name) {
     return number;
 }
 
-core::wall_instant wall_now() {
-    return core::wall_instant{std::chrono::duration_cast<core::microseconds>(
-        std::chrono::system_clock::now().time_since_epoch())};
+constexpr std::size_t output_most = 16 * 1024;
+
+/// `2000` or `4k`.
+std::size_t size_value(const arguments& found, std::string_view name) {
+    const auto& text = *found.value(name);
+    std::size_t number = 0;
+    const auto* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, number);
+    const std::string_view rest(parsed.ptr, end);
+    const std::size_t unit = rest == "k" || rest == "K" ? 1024 : 1;
+    if (parsed.ec != std::errc{} || (!rest.empty() && unit == 1) || number == 0 ||
+        number > output_most / unit) {
+        throw usage_error("--" + std::string(name) + " " + as_given(text) +
+                          ": must be a number of bytes from 1 to 16k");
+    }
+    return number * unit;
+}
+
+void settle_missed(const arguments& found, once_options& checked) {
+    const auto chosen = found.has("missed") ? *found.value("missed") : std::string("last");
+    for (const auto* name : {"missed", "missed-max", "late"}) {
+        if (found.has(name) && !checked.planned) {
+            throw usage_error("--" + std::string(name) + " goes with --every and --cron alone");
+        }
+    }
+    auto& due = checked.due;
+    if (chosen == "none") {
+        due.policy = recipes::missed_slots::none;
+    } else if (chosen == "all") {
+        due.policy = recipes::missed_slots::all;
+    } else if (chosen != "last") {
+        throw usage_error("--missed " + as_given(chosen) + ": must be none, last or all");
+    }
+    if (found.has("late") && due.policy != recipes::missed_slots::none) {
+        throw usage_error("--late goes with --missed none alone");
+    }
+    if (found.has("missed-max")) {
+        if (due.policy != recipes::missed_slots::all) {
+            throw usage_error("--missed-max goes with --missed all alone");
+        }
+        due.most = count_value(found, "missed-max");
+        if (due.most == 0) {
+            throw usage_error("--missed-max 0: must be at least 1; see --missed none");
+        }
+    }
+    if (found.has("late")) {
+        due.late = duration_option(found, "late");
+    } else if (due.policy == recipes::missed_slots::none) {
+        if (found.has("every")) {
+            throw usage_error(
+                "--missed none needs --late with --every: a period does not tell when it is fired");
+        }
+        due.late = detail::usual_late(checked.planned->plan);
+    }
+    checked.terms.in_turn = due.policy == recipes::missed_slots::all;
+    if (found.has("overlap")) {
+        const auto& overlap = *found.value("overlap");
+        if (overlap != "forbid" && overlap != "allow") {
+            throw usage_error("--overlap " + as_given(overlap) + ": must be forbid or allow");
+        }
+        checked.terms.in_turn = overlap == "forbid";
+    }
+}
+
+void name_slot(detail::slot_terms& terms, const recipes::slot& which) {
+    terms.slot = which.name;
+    terms.begin_ms = std::chrono::floor<milliseconds>(which.begin.time_since_epoch()).count();
 }
 
 /// Fills in the slot; returns how long it and the tolerance for early timers last at most.
 milliseconds settle_slot(const arguments& found, once_options& checked) {
-    if (!found.has("every") && !found.has("slot")) {
-        throw usage_error("--every PERIOD or --slot TEXT is missing");
+    if (!found.has("every") && !found.has("cron") && !found.has("slot")) {
+        throw usage_error("--every PERIOD, --cron EXPRESSION or --slot TEXT is missing");
     }
     if (found.has("slot")) {
         for (const auto* name : {"tz", "skew"}) {
             if (found.has(name)) {
-                throw usage_error("--" + std::string(name) + " goes with --every alone");
+                throw usage_error("--" + std::string(name) + " goes with --every and --cron alone");
             }
         }
         checked.terms.slot = *found.value("slot");
@@ -131,29 +226,29 @@ milliseconds settle_slot(const arguments& found, once_options& checked) {
         return milliseconds::zero();
     }
     const std::string zone = found.has("tz") ? *found.value("tz") : "UTC";
-    const auto& every = *found.value("every");
+    const std::string kind = found.has("cron") ? "cron" : "every";
+    const auto& planned = *found.value(kind);
+    const auto make = found.has("cron") ? &recipes::schedule::make_cron : &recipes::schedule::make;
     std::string fault;
-    if (!recipes::schedule::make(every, "UTC", fault)) {
-        throw usage_error("--every " + as_given(every) + " " + fault);
+    if (!make(planned, "UTC", fault)) {
+        throw usage_error("--" + kind + " " + as_given(planned) + " " + fault);
     }
-    const auto plan = recipes::schedule::make(every, zone, fault);
+    const auto plan = make(planned, zone, fault);
     if (!plan) {
         throw usage_error("--tz " + as_given(zone) + " " + fault);
     }
     auto early = plan->usual_early();
     if (found.has("skew")) {
         early = duration_option(found, "skew");
-        if (early > plan->longest() / 2) {
-            throw usage_error("--skew " + as_given(*found.value("skew")) +
-                              ": must be at most half a slot (" +
-                              show_duration(plan->longest() / 2) + ")");
+        if (early > plan->most_early()) {
+            throw usage_error(
+                "--skew " + as_given(*found.value("skew")) + ": must be at most half a slot (" +
+                show_duration(std::chrono::floor<milliseconds>(plan->most_early())) + ")");
         }
     }
-    checked.planned = planned_slot{*plan, plan->at(wall_now(), early)};
+    checked.planned = planned_slot{*plan, plan->at(detail::wall_now(), early)};
     const auto& bounds = checked.planned->bounds;
-    checked.terms.slot = bounds.name;
-    checked.terms.begin_ms =
-        std::chrono::floor<milliseconds>(bounds.begin.time_since_epoch()).count();
+    name_slot(checked.terms, bounds);
     return plan->longest() + std::chrono::ceil<milliseconds>(early);
 }
 
@@ -163,9 +258,7 @@ milliseconds keep_of(const arguments& found,
                      milliseconds slot_length) {
     const auto& terms = checked.terms;
     if (!found.has("keep")) {
-        const auto retrying =
-            terms.retries * (std::max(terms.backoff, longest_backoff) + checked.run.ttl);
-        return std::max({2 * slot_length, usual_keep, slot_length + retrying});
+        return detail::usual_keep(slot_length, terms.retries, terms.backoff, checked.run.ttl);
     }
     if (!checked.planned && terms.at_most_once) {
         throw usage_error(
@@ -178,9 +271,9 @@ milliseconds keep_of(const arguments& found,
                           ": must be longer than a slot with --skew (" +
                           show_duration(slot_length) + "), or a late host would run it again");
     }
-    if (keep < shortest_keep) {
+    if (keep < detail::shortest_keep) {
         throw usage_error("--keep " + as_given(*found.value("keep")) + ": must be at least " +
-                          show_duration(shortest_keep) +
+                          show_duration(detail::shortest_keep) +
                           ", or a host that is late, or starts its job again, would run the slot "
                           "a second time");
     }
@@ -211,6 +304,10 @@ once_options check_once_options(const arguments& found, const file_settings& fil
         for_run.command = {"true"};
     }
     checked.run = check_run_options(for_run, file);
+    settle_missed(found, checked);
+    if (found.has("keep-output")) {
+        checked.keep_output = size_value(found, "keep-output");
+    }
     checked.run.key = recipes::key_of_slot(terms.job, terms.slot);
     if (const auto fault = core::fault_of_key(checked.run.key); !fault.empty()) {
         throw usage_error("JOB and slot together: " + fault);
@@ -234,10 +331,19 @@ once_options check_once_options(const arguments& found, const file_settings& fil
     return checked;
 }
 
+once_options for_slot(once_options options, const recipes::slot& which) {
+    options.planned->bounds = which;
+    name_slot(options.terms, which);
+    options.run.key = recipes::key_of_slot(options.terms.job, which.name);
+    return options;
+}
+
 const command_syntax& once_syntax() {
     static const command_syntax syntax{
         .name = "once",
-        .usage = "dibs once [OPTIONS] JOB (--every PERIOD | --slot TEXT) [--] COMMAND [ARGUMENTS]",
+        .usage =
+            "dibs once [OPTIONS] JOB (--every PERIOD | --cron EXPRESSION | --slot TEXT) [--] "
+            "COMMAND [ARGUMENTS]",
         .summary =
             "Runs COMMAND once per slot of JOB, on one of all the hosts that call it; its outcome "
             "is kept.",

@@ -5,6 +5,7 @@
 #include "cli/exit_status.hpp"
 #include "cli/failure.hpp"
 #include "cli/held_child.hpp"
+#include "cli/output_tail.hpp"
 #include "cli/running_report.hpp"
 #include "cli/slot_words.hpp"
 #include "cli/speech.hpp"
@@ -23,10 +24,13 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace dibs::cli {
 
@@ -47,7 +51,7 @@ class once_session {
           store_(std::move(store)),
           report_(options_.run.status_file, options_.run.key, store_) {}
 
-    int run() {
+    slot_ending run() {
         int status = exit_status::our_bug;
         try {
             status = claim_and_run();
@@ -61,7 +65,7 @@ class once_session {
             tell("invalid", fault.what());
         }
         report_.write(status);
-        return status;
+        return {status, report_.outcome};
     }
 
   private:
@@ -133,7 +137,10 @@ class once_session {
                                      : exit_status::trouble;
                 break;
             case slot_verdict::running:
-                report_.outcome = waits ? "wait_over" : "running";
+            case slot_verdict::overlaps:
+                report_.outcome = waits                                     ? "wait_over"
+                                  : found.verdict == slot_verdict::overlaps ? "overlaps"
+                                                                            : "running";
                 if (!waits) {
                     status = options_.held_code.value_or(exit_status::ok);
                 }
@@ -162,7 +169,7 @@ class once_session {
         if (loud && !options_.run.quiet) {
             say(text);
         }
-        if (found.verdict != slot_verdict::forgotten) {
+        if (found.verdict != slot_verdict::forgotten && found.verdict != slot_verdict::overlaps) {
             detail::note_skip(through, options_.terms, note_patience);
         }
         return status;
@@ -184,11 +191,30 @@ class once_session {
                            "DIBS_SLOT=" + slot.slot,
                            "DIBS_ATTEMPT=" + std::to_string(found.mine.attempt),
                            "DIBS_IDEMPOTENCY_KEY=" + slot.job + "/" + slot.slot};
-        const auto end = run_held_child(through, held_leases(held), terms, desk, guarded);
+        std::optional<output_tail> tail;
+        if (options_.keep_output > 0) {
+            tail.emplace(options_.keep_output);
+            terms.output = tail->output();
+            terms.errors = tail->errors();
+        }
+        std::stop_source any_lost;
+        const auto lose = [&any_lost] { any_lost.request_stop(); };
+        const std::stop_callback on_loss(held.lost(), lose);
+        const std::stop_callback on_lost_turn(found.turn ? found.turn->lost() : std::stop_token{},
+                                              lose);
+        std::vector<lease*> all{&held};
+        if (found.turn) {
+            all.push_back(&*found.turn);
+        }
+        const held_leases under(std::move(all), any_lost.get_token());
+        const auto end = run_held_child(through, under, terms, desk, guarded);
+        if (tail) {
+            found.mine.output = tail->finish();
+        }
 
         lease_end ended;
         ended.fence = report_.fence;
-        ended.lost_reason = held.lost_reason();
+        ended.lost_reason = why_lost(found);
         ended.given_back = true;
         const auto so_far = judge(terms, end, ended);
         const int told_to_end = so_far.outcome == "child" && so_far.status != exit_status::ok
@@ -201,7 +227,11 @@ class once_session {
             detail::finish_slot(
                 through, held, slot, found.mine, how, so_far.status, ended.release_error) ==
             release_outcome::released;
-        ended.lost_reason = held.lost_reason();
+        ended.lost_reason = why_lost(found);
+        if (found.turn) {
+            std::error_code ignored;
+            (void)found.turn->release(ignored);
+        }
         auto verdict = judge(terms, end, ended);
         if (ended.release_error && !verdict.lost()) {
             verdict.remark = "the outcome of " + quoted_key(terms.key) +
@@ -226,6 +256,11 @@ class once_session {
             forget_old_slots(through);
         }
         return verdict.status;
+    }
+
+    static std::error_code why_lost(const detail::slot_claim& found) {
+        const auto why = found.granted->lost_reason();
+        return why || !found.turn ? why : found.turn->lost_reason();
     }
 
     /// The signal by which we were told to end, if that may be why the child did; else 0. A supervisor that signals a whole
@@ -268,7 +303,7 @@ class once_session {
 
 }  // namespace
 
-int run_slot(once_options options, store_choice store) {
+slot_ending run_slot(once_options options, store_choice store) {
     return once_session(std::move(options), std::move(store)).run();
 }
 

@@ -5,9 +5,16 @@
 #include "cli/once_options.hpp"
 #include "cli/settings.hpp"
 
+#include <string>
+
 namespace dibs::cli {
 
-/// The exit status, whatever happens; and the status file says the same.
-[[nodiscard]] int run_slot(once_options options, store_choice store);
+struct slot_ending {
+    int status = 0;
+    std::string outcome;  ///< as in status_report
+};
+
+/// Whatever happens; and the status file says the same.
+[[nodiscard]] slot_ending run_slot(once_options options, store_choice store);
 
 }  // namespace dibs::cli

@@ -191,11 +191,13 @@ namespace {
 constexpr std::string_view handle_begins = "dibs1:";
 
 /// Of options with these names no command can do both.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> contradictions{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> contradictions{{
     {"quiet", "verbose"},
     {"shared", "permits"},
     {"dry-run", "condition"},
     {"every", "slot"},
+    {"every", "cron"},
+    {"cron", "slot"},
     {"status-file", "status-fd"},
     {"lift", "for"},
     {"lift", "reason"},

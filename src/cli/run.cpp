@@ -255,7 +255,9 @@ class run_session {
         if (found.outcome == "child" && end.killed_by != 0) {
             report_.message = std::string("killed by ") + signal_name(end.killed_by);
         }
-        return found.status;
+        const bool ended_by_itself =
+            found.outcome == "child" && found.status == exit_status::ok && desk.told_to_end() == 0;
+        return ended_by_itself ? options_.ended_code : found.status;
     }
 
     run_options options_;

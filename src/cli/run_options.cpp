@@ -56,12 +56,23 @@ constexpr bool is_for_several(const option& one) {
            one.name == "also";
 }
 
+constexpr option ended_code{
+    "ended-code",
+    0,
+    "N",
+    "exit with N instead of 0 when the command ended well by itself,\nso that a supervisor that "
+    "restarts failures starts this again"};
+
 /// A leader is one, and of one thing.
 constexpr auto elect_options = [] {
-    std::array<option, options.size() - 4> kept{};
-    std::copy_if(options.begin(), options.end(), kept.begin(), [](const option& one) {
-        return !is_for_several(one);
-    });
+    std::array<option, options.size() - 4 + 1> kept{};
+    auto* const end =
+        std::copy_if(options.begin(), options.end(), kept.begin(), [](const option& one) {
+            return !is_for_several(one);
+        });
+    // Before the last one, the help.
+    *end = *(end - 1);
+    *(end - 1) = ended_code;
     return kept;
 }();
 
@@ -104,14 +115,15 @@ milliseconds positive_option(const arguments& given, std::string_view name) {
     return length;
 }
 
-int held_code_of(const std::string& text) {
+int code_of(const std::string& text, std::string_view name) {
     const bool digits = !text.empty() && text.size() <= 3 &&
                         std::all_of(text.begin(), text.end(), [](char character) {
                             return character >= '0' && character <= '9';
                         });
     const int code = digits ? std::stoi(text) : -1;
     if (code < 0 || code > 255) {
-        throw usage_error("--held-code " + as_given(text) + ": must be a number from 0 to 255");
+        throw usage_error("--" + std::string(name) + " " + as_given(text) +
+                          ": must be a number from 0 to 255");
     }
     return code;
 }
@@ -137,7 +149,9 @@ const command_syntax& elect_syntax() {
     static constexpr std::string_view leader_notes =
         "exit status: the command's own; 79 when the leadership was lost and the command stopped, "
         "so that a\n"
-        "supervisor starts this again; else as for dibs run.\n"
+        "supervisor starts this again; with --ended-code N also when the command ended with 0 and "
+        "nobody had told\n"
+        "it to (TERM, INT, HUP); else as for dibs run.\n"
         "\n"
         "The command finds the number of its term in DIBS_TERM (the same as DIBS_FENCE): it grows "
         "with every\n"
@@ -153,7 +167,11 @@ const command_syntax& elect_syntax() {
         .notes = leader_notes,
         .examples =
             "  dibs elect controller -- ./controller\n"
-            "  dibs elect controller --ttl 10s -- sh -c './controller --term \"$DIBS_TERM\"'",
+            "  dibs elect controller --ttl 10s -- sh -c './controller --term \"$DIBS_TERM\"'\n"
+            "  dibs elect controller --ended-code 1 -- ./controller      # with "
+            "Restart=on-failure\n"
+            "  dibs watch controller                                     # who leads, and each "
+            "change",
     };
     return syntax;
 }
@@ -245,9 +263,12 @@ run_options check_run_options(const arguments& given, const file_settings& file)
     }
     checked.renew = !given.has("no-renew");
     if (given.has("held-code")) {
-        checked.held_code = held_code_of(*given.value("held-code"));
+        checked.held_code = code_of(*given.value("held-code"), "held-code");
     } else if (file.held_code) {
         checked.held_code = *file.held_code;
+    }
+    if (given.has("ended-code")) {
+        checked.ended_code = code_of(*given.value("ended-code"), "ended-code");
     }
     checked.status_file = report_path(given);
     if (const auto* store = given.value("store")) {

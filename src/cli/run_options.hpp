@@ -33,7 +33,8 @@ struct run_options {
     std::optional<std::chrono::milliseconds> max_runtime;
     bool renew = true;
     int held_code = exit_status::held;
-    bool leads = false;  ///< for `elect`: the fence is the term too
+    int ended_code = exit_status::ok;  ///< of `elect`: when the command ended with 0 by itself
+    bool leads = false;                ///< for `elect`: the fence is the term too
     std::string status_file;
     std::optional<std::string> store;  ///< the flag
     bool verbose = false;

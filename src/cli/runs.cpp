@@ -35,7 +35,12 @@ using recipes::slot_record;
 using recipes::slot_state;
 using std::chrono::milliseconds;
 
-constexpr std::array options{common::json, common::store, common::quiet, common::help};
+constexpr std::array options{
+    option{"output", 0, "", "with JOB: also what dibs once --keep-output kept of each run"},
+    common::json,
+    common::store,
+    common::quiet,
+    common::help};
 
 struct run_row {
     slot_record kept;
@@ -131,6 +136,7 @@ json as_json(const run_row& run) {
     one["ended"] = moment(kept.ended_ms);
     one["took_ms"] = kept.ended_ms != 0 ? json(kept.ended_ms - kept.started_ms) : json(nullptr);
     one["next_at"] = moment(kept.next_at_ms);
+    one["output"] = kept.output.empty() ? json(nullptr) : json(kept.output);
     return one;
 }
 
@@ -240,6 +246,29 @@ std::string as_text(const std::vector<run_row>& runs) {
     return as_text(table);
 }
 
+/// As the command wrote it, but for what would move a terminal's cursor or change its colours.
+std::string printable_lines(std::string text) {
+    std::string shown;
+    std::replace(text.begin(), text.end(), '\t', ' ');
+    for (std::size_t from = 0; from < text.size();) {
+        const auto end = std::min(text.find('\n', from), text.size());
+        shown += "    " + core::printable(text.substr(from, end - from), end - from + 1) + "\n";
+        from = end + 1;
+    }
+    return shown;
+}
+
+std::string outputs_of(const std::vector<run_row>& runs) {
+    std::string text;
+    for (const auto& run : runs) {
+        if (!run.kept.output.empty()) {
+            text += "\n" + core::printable(run.kept.slot, 60) + ", attempt " +
+                    std::to_string(run.kept.attempt) + ":\n" + printable_lines(run.kept.output);
+        }
+    }
+    return text;
+}
+
 }  // namespace
 
 const command_syntax& runs_syntax() {
@@ -273,6 +302,9 @@ int runs_command(const global_options& global, words given) {
         return exit_status::ok;
     }
     const auto job = found.operands.empty() ? std::string{} : found.operands.front();
+    if (found.has("output") && found.operands.empty()) {
+        throw usage_error("--output goes with a JOB");
+    }
     if (const auto fault = core::fault_of_key(job); !found.operands.empty() && !fault.empty()) {
         throw usage_error("JOB: " + fault);
     }
@@ -301,7 +333,8 @@ int runs_command(const global_options& global, words given) {
     if (of_all) {
         deliver(json_wanted ? as_json(jobs) : as_text(jobs));
     } else {
-        deliver(json_wanted ? as_json(runs) : as_text(runs));
+        deliver(json_wanted ? as_json(runs)
+                            : as_text(runs) + (found.has("output") ? outputs_of(runs) : ""));
     }
     if (jobs.empty() && runs.empty() && !json_wanted && !found.has("quiet")) {
         // It may be another store than the jobs use.

@@ -47,6 +47,8 @@ std::string describe_slot(const std::string& key,
                            : "");
         case slot_verdict::running:
             return text + " is being run" + (record ? " on " + who_ran(*record) : "");
+        case slot_verdict::overlaps:
+            return text + " is not run while another slot of its job is";
         case slot_verdict::blocked:
             return text + " is on hold";
         case slot_verdict::forgotten:

@@ -17,7 +17,7 @@ namespace dibs::cli {
 struct status_report {
     /// child · not_started · held · wait_over · blocked · lost · max_hold · max_runtime · signal ·
     /// unavailable · invalid; of `dibs once` also done · failed · running · waiting · interrupted ·
-    /// forgotten
+    /// forgotten · overlaps · missed
     std::string outcome;
     int status = 0;  ///< the exit status
     std::string key;

@@ -19,7 +19,7 @@ namespace {
 
 recipes::mutex_outcome acquired(const std::shared_ptr<client_core>& core,
                                 std::string_view key,
-                                const acquire_options& options) {
+                                recipes::mutex_terms terms) {
     recipes::mutex_outcome outcome;
     core->run([&](core::task done) {
         if (core->closed()) {
@@ -31,7 +31,7 @@ recipes::mutex_outcome acquired(const std::shared_ptr<client_core>& core,
         }
         core->mutex().acquire(
             std::string(key),
-            terms_of(options),
+            std::move(terms),
             [&outcome, done = std::move(done)](recipes::mutex_outcome ended) mutable {
                 outcome = std::move(ended);
                 done();
@@ -42,7 +42,7 @@ recipes::mutex_outcome acquired(const std::shared_ptr<client_core>& core,
 
 recipes::mutex_outcome acquired_or_stopped(const std::shared_ptr<client_core>& core,
                                            std::string_view key,
-                                           const acquire_options& options,
+                                           recipes::mutex_terms terms,
                                            std::stop_token stop) {
     const auto state = std::make_shared<operation::state>();
     recipes::mutex_outcome outcome;
@@ -50,7 +50,7 @@ recipes::mutex_outcome acquired_or_stopped(const std::shared_ptr<client_core>& c
     core->run([&](core::task done) {
         state->start(core,
                      std::string(key),
-                     terms_of(options),
+                     std::move(terms),
                      [&outcome, done = std::move(done)](recipes::mutex_outcome ended) mutable {
                          outcome = std::move(ended);
                          done();
@@ -88,12 +88,17 @@ void describe(attempt& told, recipes::mutex_outcome&& outcome) {
     told.retry_after = outcome.retry_after;
 }
 
-}  // namespace
+/// A lease with a mark is not handed on; this one is of no other use, and is forgotten at once.
+void forbid_handing_on(recipes::mutex_terms& terms) {
+    terms.mark = core::result_to_keep{
+        .value = "leads", .fresh = core::microseconds{0}, .keep = core::microseconds{1}};
+}
 
-attempt acquire_with_reason(client& through,
-                            std::string_view key,
-                            acquire_options options,
-                            std::stop_token stop) noexcept {
+attempt attempted(client& through,
+                  std::string_view key,
+                  const acquire_options& options,
+                  std::stop_token stop,
+                  bool leads) {
     const auto core = lease_access::core(through);
     attempt told;
     const auto fail = [&](std::error_code code, std::string_view what) {
@@ -112,8 +117,13 @@ attempt acquire_with_reason(client& through,
         fail(errc::invalid_argument, fault);
         return told;
     }
-    auto outcome = stop.stop_possible() ? acquired_or_stopped(core, key, options, std::move(stop))
-                                        : acquired(core, key, options);
+    auto terms = terms_of(options);
+    if (leads) {
+        forbid_handing_on(terms);
+    }
+    auto outcome = stop.stop_possible()
+                       ? acquired_or_stopped(core, key, std::move(terms), std::move(stop))
+                       : acquired(core, key, std::move(terms));
     if (outcome.error) {
         fail(outcome.error, outcome.detail.empty() ? outcome.error.message() : outcome.detail);
     } else if (outcome.lease) {
@@ -121,6 +131,22 @@ attempt acquire_with_reason(client& through,
     }
     describe(told, std::move(outcome));
     return told;
+}
+
+}  // namespace
+
+attempt acquire_with_reason(client& through,
+                            std::string_view key,
+                            acquire_options options,
+                            std::stop_token stop) noexcept {
+    return attempted(through, key, options, std::move(stop), false);
+}
+
+attempt campaign_with_reason(client& through,
+                             std::string_view key,
+                             acquire_options options,
+                             std::stop_token stop) noexcept {
+    return attempted(through, key, options, std::move(stop), true);
 }
 
 joint_attempt check_keys(client_core* core,

@@ -55,6 +55,11 @@ class client_core;
                                                     std::vector<std::string> keys,
                                                     acquire_options options,
                                                     std::stop_token stop) noexcept;
+/// The same for a term of leadership: never handed on within the process, since observers would not see that.
+[[nodiscard]] attempt campaign_with_reason(client& through,
+                                           std::string_view key,
+                                           acquire_options options,
+                                           std::stop_token stop) noexcept;
 
 /// The descriptor that a child tree must inherit so that its end, and only its end, ends the lease
 /// early. -1: none.

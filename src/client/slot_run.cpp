@@ -41,6 +41,7 @@ recipes::once_terms terms_of_slot(const slot_terms& asked) {
     terms.retries = asked.retries;
     terms.backoff = asked.backoff;
     terms.at_most_once = asked.at_most_once;
+    terms.in_turn = asked.in_turn;
     terms.keep = asked.keep;
     terms.begin_ms = asked.begin_ms;
     terms.boot = boot_id();
@@ -60,6 +61,8 @@ slot_verdict shown(recipes::once_verdict verdict) noexcept {
             return slot_verdict::waiting;
         case recipes::once_verdict::running:
             return slot_verdict::running;
+        case recipes::once_verdict::overlaps:
+            return slot_verdict::overlaps;
         case recipes::once_verdict::blocked:
             return slot_verdict::blocked;
         case recipes::once_verdict::forgotten:
@@ -146,6 +149,9 @@ slot_claim claim_slot(client& through, const slot_terms& asked, std::stop_token 
         fail(outcome.error, outcome.detail.empty() ? outcome.error.message() : outcome.detail);
     } else if (outcome.lease) {
         told.granted = lease_access::make(core, std::move(outcome.lease));
+        if (outcome.turn) {
+            told.turn = lease_access::make(core, std::move(outcome.turn));
+        }
     }
     told.mine = std::move(outcome.mine);
     told.found = std::move(outcome.found);
@@ -215,6 +221,10 @@ milliseconds back_off_left(const recipes::slot_record& record, milliseconds age)
     ::clock_gettime(CLOCK_BOOTTIME, &now);
     return recipes::back_off_left(
         record, age, boot_id(), std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000);
+}
+
+std::chrono::microseconds back_off_after(const slot_terms& asked, unsigned failures) {
+    return recipes::backoff_after(asked.backoff, failures);
 }
 
 void note_skip(client& through, const slot_terms& asked, milliseconds patience) noexcept {

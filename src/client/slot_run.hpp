@@ -25,6 +25,7 @@ struct slot_terms {
     unsigned retries = 0;
     std::chrono::milliseconds backoff{};
     bool at_most_once = false;
+    bool in_turn = false;  ///< not while another slot of the job is run that way
     std::chrono::milliseconds keep{};
     std::optional<std::int64_t> begin_ms;  ///< since 1970, of a planned slot
     std::string command;                   ///< as told to others
@@ -36,6 +37,7 @@ enum class slot_verdict : std::uint8_t {
     failed,
     waiting,
     running,
+    overlaps,
     blocked,
     forgotten,
     trouble
@@ -44,7 +46,8 @@ enum class slot_verdict : std::uint8_t {
 struct slot_claim {
     slot_verdict verdict = slot_verdict::trouble;
     std::optional<lease> granted;
-    recipes::slot_record mine;                  ///< granted: for finish_slot
+    std::optional<lease> turn;  ///< granted, with in_turn: to be given back after that
+    recipes::slot_record mine;  ///< granted: for finish_slot
     std::optional<recipes::slot_record> found;  ///< what was kept before
     std::vector<holder> holders;
     std::string blocked_key;  ///< blocked: the slot's, or the job's
@@ -78,6 +81,9 @@ void forget_slots(client& through,
 /// How long a failed run must not be followed by another (recipes/slot_record.hpp).
 [[nodiscard]] std::chrono::milliseconds back_off_left(const recipes::slot_record& record,
                                                       std::chrono::milliseconds age);
+
+/// How long the next run has to wait after so many failures.
+[[nodiscard]] std::chrono::microseconds back_off_after(const slot_terms& terms, unsigned failures);
 
 /// Notes, as far as that is quickly done, that this host found nothing to do.
 void note_skip(client& through,

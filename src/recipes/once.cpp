@@ -18,18 +18,16 @@ constexpr microseconds longest_backoff = std::chrono::hours{1};
 /// Who waits for the end of an operator's hold looks again this often: it may be lifted.
 constexpr nanoseconds hold_looked_at_every = std::chrono::seconds{2};
 
-microseconds backoff_after(const once_terms& terms, unsigned failures) {
-    auto pause = terms.backoff;
-    const auto longest = std::max(terms.backoff, longest_backoff);
-    for (unsigned doubled = 1; doubled < failures && pause < longest; ++doubled) {
-        pause *= 2;
-    }
-    return std::min(pause, longest);
-}
-
 /// How long the store keeps what becomes of the slot.
 microseconds lasting(const once_terms& terms) {
     return terms.begin_ms || terms.at_most_once ? core::result_to_keep::forever : terms.keep;
+}
+
+void give_back(mutex& keys, const once_terms& terms, const lease_ptr& turn) {
+    if (terms.witness) {
+        terms.witness->gives_back(*turn);
+    }
+    keys.release(turn, [](release_reply) {});
 }
 
 std::int64_t boot_ms(instant at) {
@@ -37,6 +35,15 @@ std::int64_t boot_ms(instant at) {
 }
 
 }  // namespace
+
+microseconds backoff_after(microseconds first, unsigned failures) noexcept {
+    auto pause = first;
+    const auto longest = std::max(first, longest_backoff);
+    for (unsigned doubled = 1; doubled < failures && pause < longest; ++doubled) {
+        pause *= 2;
+    }
+    return std::min(pause, longest);
+}
 
 class once::call {
   public:
@@ -53,6 +60,7 @@ class once::call {
     std::weak_ptr<call> me;
     instant wait_until{};
     mutex::call_ptr asking;
+    lease_ptr turn;
     slot_record mine;
     std::optional<slot_record> previous;  ///< as it was when the attempt was numbered
     core::kept_result previous_kept;
@@ -142,10 +150,57 @@ void once::ask_unless_forgotten(const call_ptr& which) {
 
 void once::look_for_hold(const call_ptr& which) {
     look(which->terms.job, [this, which](core::page found) {
-        if (!which->finished && !put_off_by_hold(which, found)) {
+        if (which->finished || put_off_by_hold(which, found)) {
+            return;
+        }
+        if (which->terms.in_turn && !which->turn) {
+            ask_for_turn(which);
+        } else {
             ask(which);
         }
     });
+}
+
+/// Whoever has it may have run this slot, so all is looked at anew.
+void once::ask_for_turn(const call_ptr& which) {
+    auto asked = which->terms.acquire;
+    asked.wait = wait_left(*which);
+    if (which->terms.witness) {
+        which->terms.witness->asked();
+    }
+    which->asking = keys_.acquire(key_of_turn(which->terms.job),
+                                  std::move(asked),
+                                  [this, &keys = keys_, which](mutex_outcome outcome) {
+                                      which->asking.reset();
+                                      if (which->terms.witness) {
+                                          which->terms.witness->told(outcome);
+                                      }
+                                      if (which->finished) {
+                                          if (outcome.lease) {
+                                              give_back(keys, which->terms, outcome.lease);
+                                          }
+                                          return;
+                                      }
+                                      if (outcome.lease) {
+                                          which->turn = std::move(outcome.lease);
+                                          begin(which);
+                                          return;
+                                      }
+                                      if (outcome.error) {
+                                          fail(which, outcome.error, std::move(outcome.detail));
+                                          return;
+                                      }
+                                      once_outcome told;
+                                      told.verdict = once_verdict::overlaps;
+                                      told.holders = std::move(outcome.holders);
+                                      end(which, std::move(told));
+                                  });
+}
+
+void once::give_turn_back(const call_ptr& which) {
+    if (const auto turn = std::exchange(which->turn, nullptr)) {
+        give_back(keys_, which->terms, turn);
+    }
 }
 
 /// An operator who holds the job means all of its slots. The slot's own key does not know of that, so it is looked at
@@ -160,6 +215,7 @@ bool once::put_off_by_hold(const call_ptr& which, const core::page& found) {
     }
     const auto& hold = found.records.front();
     if (const auto left = wait_left(*which); left > nanoseconds::zero()) {
+        give_turn_back(which);
         const nanoseconds pause = std::min<nanoseconds>(hold.blocked_for, hold_looked_at_every);
         env_.time.arm(which->alarm, env_.time.now() + std::min(pause, left));
         return true;
@@ -263,6 +319,7 @@ bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool
 /// A failed run may be tried again after `left`: waits for that, or says so. Always true.
 bool once::wait_out(const call_ptr& which, microseconds left) {
     if (const auto patience = wait_left(*which); patience > nanoseconds::zero()) {
+        give_turn_back(which);
         const auto pause = std::min<nanoseconds>(left + milliseconds{1}, patience);
         env_.time.arm(which->alarm, env_.time.now() + pause);
         return true;
@@ -294,6 +351,7 @@ void once::acquired(const call_ptr& which, mutex_outcome outcome) {
         }
         told.verdict = once_verdict::granted;
         told.lease = std::move(outcome.lease);
+        told.turn = std::move(which->turn);
         told.mine = which->mine;
         told.found = which->previous;
     } else if (outcome.done) {
@@ -364,7 +422,8 @@ void once::finish(const lease_ptr& lease,
             // Whoever asks counts the back-off. Fresh for so long, the record of a host whose clock
             // was ahead would hold the slot back until the others' clocks have caught up.
             kept.fresh = microseconds{0};
-            const auto pause = std::chrono::ceil<milliseconds>(backoff_after(terms, mine.failures));
+            const auto pause =
+                std::chrono::ceil<milliseconds>(backoff_after(terms.backoff, mine.failures));
             mine.next_at_ms = mine.ended_ms + pause.count();
             mine.boot = terms.boot;
             mine.ended_boot_ms = boot_ms(env_.time.now());
@@ -410,6 +469,7 @@ void once::fail(const call_ptr& which, std::error_code error, std::string detail
 void once::end(const call_ptr& which, once_outcome outcome) {
     which->finished = true;
     env_.time.disarm(which->alarm);
+    give_turn_back(which);
     env_.exec.post([which, told = std::make_shared<once_outcome>(std::move(outcome))] {
         auto done = std::move(which->done);
         done(std::move(*told));

@@ -22,6 +22,9 @@
 // ever when it may be started once at most. So no clock that is ahead makes a planned slot, or one that is granted once
 // at most, run again.
 //
+// Slots of a job may overlap, since each is a key of its own. With `in_turn` they do not: whoever finds a run of another slot
+// going on does not start, or waits. Nothing is kept of that: a slot that nobody started is a missed one (due_slots.hpp).
+//
 // Thread safety: none; it lives on the executor.
 
 #include "core/environment.hpp"
@@ -40,6 +43,16 @@
 
 namespace dibs::recipes {
 
+/// Sees what becomes of a call's turn, which its outcome alone does not tell: it may be taken and given back several times.
+class turn_witness {
+  public:
+    virtual ~turn_witness() = default;
+    virtual void asked() = 0;
+    virtual void told(const mutex_outcome& outcome) = 0;
+    /// Not of one that is handed to the caller.
+    virtual void gives_back(const core::lease_state& turn) = 0;
+};
+
 struct once_terms {
     std::string job;
     std::string slot;
@@ -48,13 +61,22 @@ struct once_terms {
     core::microseconds backoff =
         std::chrono::minutes{1};  ///< after the first failure; doubles each time, up to an hour
     bool at_most_once = false;
+    /// Not while a run of another slot of the job goes on that asked for the same: the lease on key_of_turn, taken before the
+    /// slot and kept beside it.
+    bool in_turn = false;
     core::microseconds keep = std::chrono::hours{7 * 24};  ///< of a slot named by hand
     std::optional<std::int64_t> begin_ms;                  ///< since 1970, of a planned slot
     /// Names the boot of this host. With it a back-off is counted by the clock that no one can set, as long as the same
     /// host asks; otherwise by the store's. Empty: unknown.
     std::string boot;
     core::party who;
+    std::shared_ptr<turn_witness> witness;  ///< may be empty
 };
+
+/// How long a slot that has failed so often waits until it may be tried again: `first` after the first time, then twice as
+/// long each time, up to an hour.
+[[nodiscard]] core::microseconds backoff_after(core::microseconds first,
+                                               unsigned failures) noexcept;
 
 enum class once_verdict : std::uint8_t {
     granted,    ///< run it
@@ -62,6 +84,7 @@ enum class once_verdict : std::uint8_t {
     failed,     ///< it failed, and nobody will run it again
     waiting,    ///< it failed and will be run again after its back-off
     running,    ///< somebody is at it
+    overlaps,   ///< somebody is at another slot of the job, and this one is to be run in turn
     blocked,    ///< an operator's hold is in force
     forgotten,  ///< it lies so far back that it may have been run: see slot_memory.hpp
     trouble,    ///< see `error`
@@ -70,9 +93,10 @@ enum class once_verdict : std::uint8_t {
 struct once_outcome {
     once_verdict verdict = once_verdict::trouble;
     lease_ptr lease;
-    slot_record mine;                        ///< granted: as it was written
-    std::optional<slot_record> found;        ///< what was kept before
-    std::vector<core::holder_info> holders;  ///< running
+    lease_ptr turn;                    ///< granted, with `in_turn`: to be given back after `lease`
+    slot_record mine;                  ///< granted: as it was written
+    std::optional<slot_record> found;  ///< what was kept before
+    std::vector<core::holder_info> holders;  ///< running, overlaps
     std::string blocked_key;                 ///< blocked: the slot's, or the job's
     std::string blocked_reason;
     core::microseconds retry_after{};  ///< waiting, blocked
@@ -120,6 +144,8 @@ class once {
   private:
     void begin(const call_ptr& which);
     void ask(const call_ptr& which);
+    void ask_for_turn(const call_ptr& which);
+    void give_turn_back(const call_ptr& which);
     [[nodiscard]] bool put_off_by_hold(const call_ptr& which, const core::page& found);
     void found_record(const call_ptr& which, core::page page);
     void ask_unless_forgotten(const call_ptr& which);

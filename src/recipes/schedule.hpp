@@ -9,7 +9,12 @@
 // local hour may come twice: `2026-11-29T10:30Z`. They begin where the hours of the zone begin,
 // also in zones that are half an hour off.
 //
-// Not for: cron expressions.
+// A slot of a cron expression lasts from one of its times to the next and bears the label of the first:
+// `2026-11-29T03:00[Europe/Berlin]`. When clocks are changed it does as Debian's cron: an expression for a time of the day
+// (neither hour nor minute begins with `*`) runs right after an hour that was left out (up to three hours; several times
+// that were left out together are one slot, named after the last), and not again in an hour that comes twice. One with a
+// `*` follows the clock: what is left out is left out, what comes twice are two slots, the second one with its offset from
+// UTC: `2026-10-25T02:30+01:00[Europe/Berlin]`.
 
 #include "core/time.hpp"
 
@@ -36,6 +41,11 @@ class schedule {
                                         std::string_view zone,
                                         std::string& fault);
 
+    /// `expression`: see recipes/cron.hpp.
+    static std::optional<schedule> make_cron(std::string_view expression,
+                                             std::string_view zone,
+                                             std::string& fault);
+
     schedule(const schedule&);
     schedule& operator=(const schedule&);
     ~schedule();
@@ -45,11 +55,16 @@ class schedule {
     /// become yesterday's.
     [[nodiscard]] slot at(core::wall_instant now, core::microseconds early) const;
 
+    /// The one that ends where this one begins.
+    [[nodiscard]] slot before(const slot& one) const;
+
     /// The longest that a slot may last.
     [[nodiscard]] std::chrono::seconds longest() const noexcept;
     /// How early a timer may be unless somebody says otherwise: two seconds, a tenth of a short
     /// slot.
     [[nodiscard]] core::microseconds usual_early() const noexcept;
+    /// More would take one slot for another.
+    [[nodiscard]] core::microseconds most_early() const noexcept;
 
   private:
     struct plan;

@@ -74,6 +74,9 @@ std::string to_text(const slot_record& record) {
         shown["boot"] = record.boot;
         shown["ended_boot"] = record.ended_boot_ms;
     }
+    if (!record.output.empty()) {
+        shown["output"] = record.output;
+    }
     return shown.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -120,6 +123,9 @@ std::optional<slot_record> slot_record_of(std::string_view text, bool& newer) {
             made.boot = read["boot"];
             made.ended_boot_ms = read.at("ended_boot");
         }
+        if (read.contains("output")) {
+            made.output = read["output"];
+        }
         return made;
     } catch (const json::exception&) {
         return std::nullopt;
@@ -136,6 +142,10 @@ std::string key_of_skip(std::string_view job, std::string_view slot, std::string
 
 std::string key_of_horizon(std::string_view job) {
     return key_of_slot(job, "") + "#horizon";
+}
+
+std::string key_of_turn(std::string_view job) {
+    return key_of_slot(job, "") + "#turn";
 }
 
 std::string fault_of_slot(std::string_view slot) {

@@ -38,6 +38,7 @@ struct slot_record {
     /// failed: the boot of the host that ran it, and when it ended by the clock that counts from there. Empty: unknown.
     std::string boot;
     std::int64_t ended_boot_ms = 0;
+    std::string output;  ///< the end of what the run wrote, when that was asked for
 };
 
 /// How long a failed run must not be followed by another: on the host that ran it by the clock that
@@ -63,6 +64,8 @@ struct slot_record {
                                       std::string_view host);
 /// What tells which slots of a job were forgotten.
 [[nodiscard]] std::string key_of_horizon(std::string_view job);
+/// Held while a slot of the job is run in turn.
+[[nodiscard]] std::string key_of_turn(std::string_view job);
 /// Empty when it may be the name of a slot; else why not.
 [[nodiscard]] std::string fault_of_slot(std::string_view slot);
 

@@ -88,6 +88,82 @@ TEST(Elect, ALeaderThatDiesIsFollowedAtOnceWhateverItsTtl) {
     EXPECT_EQ(overlap_in(read_beats(here.file("beats"))), "");
 }
 
+TEST(Elect, ToldSoItExitsNonZeroAfterAGoodEndSoThatASupervisorStartsItAgain) {
+    const folder here;
+    const auto elect = [&](std::vector<std::string> options, const std::string& script) {
+        options.insert(options.begin(), "elect");
+        options.insert(options.end(), {"k", "--", "sh", "-c", script});
+        return options;
+    };
+    EXPECT_EQ(run_dibs(here, elect({}, "exit 0")).status, 0);
+    EXPECT_EQ(run_dibs(here, elect({"--ended-code", "9"}, "exit 0")).status, 9);
+    EXPECT_EQ(run_dibs(here, elect({"--ended-code", "9"}, "exit 3")).status, 3);
+    EXPECT_EQ(run_dibs(here, elect({"--ended-code", "300"}, "exit 0")).status, 64);
+    // Whoever tells it to end wants no other start.
+    process leader(
+        dibs_on(here,
+                elect({"--ended-code", "9"},
+                      "trap 'exit 0' TERM; echo > begun; while :; do sleep 0.05; done")));
+    ASSERT_TRUE(eventually([&] { return exists(here.file("begun")); })) << leader.err();
+    leader.signal(SIGTERM);
+    EXPECT_EQ(leader.wait().status, 0) << leader.err();
+}
+
+TEST(Elect, WatchTellsEachChangeOfLeaderWithItsTerm) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"run", "other", "true"}).status, 0) << "a store to look at";
+    process observer(dibs_on(here, {"watch", "--every", "50ms", "--json", "k"}));
+    std::vector<std::string> terms;
+    for (int turn = 0; turn < 2; ++turn) {
+        const auto go = here.file("go" + std::to_string(turn));
+        process leader(dibs_on(
+            here,
+            {"elect",
+             "k",
+             "sh",
+             "-c",
+             "echo $DIBS_TERM > term; until test -e " + go + "; do sleep 0.02; done; rm term"}));
+        ASSERT_TRUE(eventually([&] {
+            return exists(here.file("term")) && !read_file(here.file("term")).empty();
+        })) << leader.err();
+        auto term = read_file(here.file("term"));
+        term.pop_back();
+        const auto told = "\"change\":\"granted\",\"key\":\"k\",\"fence\":" + term;
+        EXPECT_TRUE(eventually([&] {
+            auto text = observer.out();
+            std::erase(text, ' ');
+            return text.find(told) != std::string::npos;
+        })) << observer.out()
+            << observer.err();
+        terms.push_back(term);
+        write_file(go, "");
+        EXPECT_EQ(leader.wait().status, 0);
+    }
+    EXPECT_LT(std::stoull(terms[0]), std::stoull(terms[1]));
+    observer.signal(SIGTERM);
+    EXPECT_EQ(observer.wait().status, 0);
+}
+
+TEST(Elect, ALeaderThatCannotRenewIsStoppedBeforeItsTermCanEnd) {
+    const folder here;
+    process leader(
+        dibs_on(here, {"elect", "--ttl", "2s", "k", child_program(), "beat", here.file("beats")}));
+    ASSERT_TRUE(eventually([&] { return !read_beats(here.file("beats")).empty(); }));
+    process standby(
+        dibs_on(here, {"elect", "--ttl", "2s", "k", child_program(), "beat", here.file("beats")}));
+    // Nobody renews any more: its guard stops the command, not the frozen leader.
+    leader.signal(SIGSTOP);
+    EXPECT_TRUE(eventually([&] {
+        const auto all = read_beats(here.file("beats"));
+        return all.back().fence != all.front().fence;
+    })) << standby.err();
+    EXPECT_EQ(overlap_in(read_beats(here.file("beats"))), "");
+    leader.signal(SIGCONT);
+    EXPECT_EQ(leader.wait().status, 79) << leader.err();
+    standby.signal(SIGTERM);
+    (void)standby.wait();
+}
+
 TEST(Elect, TheNextOneLeadsOnlyWhenAllWorkersOfTheLastHaveEnded) {
     const folder here;
     const auto log = here.file("log");

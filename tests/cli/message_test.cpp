@@ -115,6 +115,7 @@ TEST(Messages, OfContradictionsNameBoth) {
              {{"once", "-q", "-v", "--slot", "x", "j", "true"}, "--quiet", "--verbose"},
              {{"once", "--dry-run", "--condition", "--slot", "x", "j"}, "--dry-run", "--condition"},
              {{"once", "--every", "day", "--slot", "x", "j", "true"}, "--every", "--slot"},
+             {{"once", "--every", "day", "--cron", "@daily", "j", "true"}, "--every", "--cron"},
              {{"once", "--slot", "x", "--at-most-once", "--retries", "1", "j", "true"},
               "--at-most-once",
               "--retries"},

@@ -235,6 +235,11 @@ TEST(Once, RefusesWhatMakesNoSense) {
                                              {"--every", "day", "--tz", "Nowhere"},
                                              {"--every", "day", "--keep", "1h"},
                                              {"--every", "15m", "--skew", "10m"},
+                                             {"--cron", "0 3 * *"},
+                                             {"--cron", "0 25 * * *"},
+                                             {"--cron", "@daily", "--slot", "s"},
+                                             {"--cron", "@daily", "--tz", "Nowhere"},
+                                             {"--cron", "*/5 * * * *", "--skew", "3m"},
                                              {"--every", "15m", "--keep", "59m"},
                                              {"--slot", "s", "--keep", "0s"},
                                              {"--slot", "s", "--keep", "1s"},
@@ -252,6 +257,21 @@ TEST(Once, RefusesWhatMakesNoSense) {
     EXPECT_EQ(lines_of(here.file("ran")), 0U);
     EXPECT_EQ(run_dibs(here, {"once", "--slot", "s"}).status, 64);
     EXPECT_EQ(run_dibs(here, {"once", "job", "--slot", "s"}).status, 64);
+}
+
+TEST(Once, ACronExpressionNamesTheSlotByItsLastTime) {
+    const folder here;
+    const list yearly{"--cron", "@yearly", "--tz", "Asia/Tokyo"};
+    EXPECT_EQ(once(here, yearly, {"sh", "-c", "echo $DIBS_SLOT >> ran"}).status, 0);
+    EXPECT_EQ(once(here, yearly, {"sh", "-c", "echo $DIBS_SLOT >> ran"}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 1U);
+    EXPECT_EQ(read_file(here.file("ran")).substr(4), "-01-01T00:00[Asia/Tokyo]\n");
+    const auto shown =
+        run_dibs(here, {"once", "job", "--dry-run", "--cron", "0 3 * * mon-fri"}).out;
+    EXPECT_NE(shown.find("T03:00[UTC]\n"), std::string::npos) << shown;
+    EXPECT_NE(shown.find("would run   yes"), std::string::npos) << shown;
+    const auto refused = once(here, {"--cron", "0 3 * * mon-8"});
+    EXPECT_NE(refused.err.find("day of the week"), std::string::npos) << refused.err;
 }
 
 /// Thirty-six times of a job every five minutes, fired late and together by three hosts, out of

@@ -51,6 +51,70 @@ TEST_F(Once, AnotherSlotOfTheJobIsAnotherRun) {
     EXPECT_EQ(b.claim(tomorrow).verdict, once_verdict::granted);
 }
 
+TEST_F(Once, InTurnNoSlotBeginsWhileAnotherOneIsRun) {
+    auto today = a.terms();
+    today.in_turn = true;
+    auto tomorrow = b.terms();
+    tomorrow.slot = "2026-11-30[UTC]";
+    tomorrow.in_turn = true;
+    auto first = a.claim(today);
+    ASSERT_EQ(first.verdict, once_verdict::granted);
+    ASSERT_TRUE(first.turn);
+    const auto refused = b.claim(tomorrow);
+    EXPECT_EQ(refused.verdict, once_verdict::overlaps);
+    EXPECT_EQ(refused.holders.size(), 1U);
+    auto regardless = tomorrow;
+    regardless.in_turn = false;
+    regardless.slot = "2026-12-01[UTC]";
+    EXPECT_EQ(c.claim(regardless).verdict, once_verdict::granted);
+
+    auto patient = tomorrow;
+    patient.acquire.wait = 1h;
+    const auto waits = b.start(patient);
+    world.advance(10min);
+    EXPECT_FALSE(*waits) << "the one before is renewed, and so goes on";
+    EXPECT_TRUE(a.finish(first, true, 0, today).released);
+    world.advance(10min);
+    EXPECT_FALSE(*waits) << "its outcome is there, its turn not over";
+    a.keys.release(first.turn, [](release_reply) {});
+    world.run_until([&] { return waits->has_value(); }, 10s);
+    ASSERT_TRUE(*waits);
+    EXPECT_EQ((*waits)->verdict, once_verdict::granted);
+    EXPECT_TRUE((*waits)->turn);
+}
+
+TEST_F(Once, WhoeverWaitedForItsTurnFindsWhatBecameOfTheSlotMeanwhile) {
+    auto in_turn = a.terms();
+    in_turn.in_turn = true;
+    const auto first = a.claim(in_turn);
+    ASSERT_EQ(first.verdict, once_verdict::granted);
+    auto patient = in_turn;
+    patient.acquire.wait = 1h;
+    const auto waits = b.start(patient);
+    world.advance(1min);
+    EXPECT_TRUE(a.finish(first, true, 0, in_turn).released);
+    a.keys.release(first.turn, [](release_reply) {});
+    world.run_until([&] { return waits->has_value(); }, 10s);
+    ASSERT_TRUE(*waits);
+    EXPECT_EQ((*waits)->verdict, once_verdict::done);
+    // And left the turn to others.
+    auto tomorrow = c.terms();
+    tomorrow.slot = "2026-11-30[UTC]";
+    tomorrow.in_turn = true;
+    EXPECT_EQ(c.claim(tomorrow).verdict, once_verdict::granted);
+}
+
+TEST_F(Once, ATurnIsFreeWhenItsHostHasCrashed) {
+    auto in_turn = a.terms();
+    in_turn.in_turn = true;
+    ASSERT_EQ(a.claim(in_turn).verdict, once_verdict::granted);
+    a.crash();
+    auto tomorrow = b.terms(1min);
+    tomorrow.slot = "2026-11-30[UTC]";
+    tomorrow.in_turn = true;
+    EXPECT_EQ(b.claim(tomorrow).verdict, once_verdict::granted);
+}
+
 TEST_F(Once, AHoldOnTheJobHoldsAllOfItsSlots) {
     const auto operate = [&](core::microseconds length) {
         core::block asked;

@@ -99,6 +99,9 @@ started_child start_child(const child_plan& plan, const signal_desk& desk) {
         if (plan.output >= 0) {
             ::dup2(plan.output, STDOUT_FILENO);
         }
+        if (plan.errors >= 0) {
+            ::dup2(plan.errors, STDERR_FILENO);
+        }
         desk.restore_in_child();
         const auto failed = execute(candidates, argv.data(), envp.data());
         (void)!::write(report[1], &failed, sizeof failed);

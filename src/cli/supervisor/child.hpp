@@ -17,7 +17,8 @@ struct child_plan {
     std::vector<std::string> environment;  ///< NAME=value, all of it
     int liveness = -1;                     ///< to be inherited; -1: none
     int guard_socket = -1;                 ///< where it registers; -1: no guard
-    int output = -1;                       ///< to be its stdout; -1: the wrapper's
+    int output = -1;                       ///< its stdout; -1: ours
+    int errors = -1;                       ///< its stderr; -1: ours
 };
 
 struct started_child {

@@ -15,6 +15,9 @@ void tell_laws(scene& on, std::string_view excuses) {
     if (excuses.find("C3") != std::string_view::npos) {
         on.laws.excuse_fences();
     }
+    if (excuses.find("C2") != std::string_view::npos) {
+        on.laws.excuse_beliefs();
+    }
 }
 
 }  // namespace

@@ -34,9 +34,16 @@ class invariants {
     /// Another law, which no fault excuses, was broken.
     void breached(std::string text) { break_law(false, std::move(text)); }
 
+    /// Two were at work at once that should take turns.
+    void overlapped(std::string text) {
+        break_law(overlaps_excused_ || beliefs_excused_, std::move(text));
+    }
+
     /// From now on the store may have forgotten grants, or its clock was stepped.
     void excuse_overlaps() noexcept { overlaps_excused_ = true; }
     void excuse_fences() noexcept { fences_excused_ = true; }
+    /// From now on somebody may believe in a lease that an operator has ended, or that a clock beyond all bounds prolongs.
+    void excuse_beliefs() noexcept { beliefs_excused_ = true; }
 
     [[nodiscard]] const std::vector<std::string>& broken() const noexcept { return broken_; }
     [[nodiscard]] std::uint64_t excused() const noexcept { return excused_; }
@@ -57,6 +64,7 @@ class invariants {
     std::uint64_t grants_ = 0;
     bool overlaps_excused_ = false;
     bool fences_excused_ = false;
+    bool beliefs_excused_ = false;
 };
 
 }  // namespace dibs::simulation

@@ -5,7 +5,9 @@
 
 namespace dibs::simulation {
 
+std::unique_ptr<workload> make_backlog(scene& on);
 std::unique_ptr<workload> make_counter(scene& on);
+std::unique_ptr<workload> make_election(scene& on);
 std::unique_ptr<workload> make_fair(scene& on);
 std::unique_ptr<workload> make_hand_over(scene& on);
 std::unique_ptr<workload> make_once(scene& on);
@@ -28,6 +30,14 @@ const std::vector<workload_kind>& workload_kinds() {
          .about = "jobs that run once per slot",
          .make = &make_once,
          .counts_on_results = true},
+        {.name = "backlog",
+         .about = "jobs that make up for slots that were missed, in turn",
+         .make = &make_backlog,
+         .drawn = false,
+         .counts_on_results = true},
+        {.name = "election",
+         .about = "leaders that resign, standbys, and observers",
+         .make = &make_election},
         {.name = "waiting",
          .about = "everybody waits in line for as long as it takes",
          .make = &make_waiting},

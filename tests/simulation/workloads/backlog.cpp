@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job by the hour, whose hosts fire seldom and at times together: each fire makes up for all slots that were missed, oldest
+// first, one at a time. No slot is done twice (C10); no two are run at the same time by hosts that both may believe in
+// their turn; and a slot begins for the first time only when the one before it has begun.
+
+#include "client/checked_options.hpp"
+#include "recipes/due_slots.hpp"
+#include "recipes/once.hpp"
+#include "simulation/workloads/caller.hpp"
+#include "simulation/workloads/workload.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dibs::simulation {
+
+namespace {
+
+constexpr std::string_view job = "job";
+
+recipes::schedule hourly() {
+    std::string fault;
+    return recipes::schedule::make_cron("0 * * * *", "UTC", fault).value();
+}
+
+std::uint64_t note_release(scene& on, client_process& by, const core::lease_state& lease) {
+    const auto call = on.history.new_id();
+    call_line(by, "release", "inv", call, lease.key()).number("fence", lease.fence());
+    return call;
+}
+
+void note_released(client_process& by,
+                   std::uint64_t call,
+                   const std::string& key,
+                   const recipes::release_reply& told) {
+    if (told.released) {
+        call_line(by, "release", "ok", call, key);
+    } else {
+        call_line(by, "release", told.error ? "info" : "fail", call, key)
+            .text("error", told.error ? told.error.message() : "not_held");
+    }
+}
+
+/// The lease on the turn is one like others: the checker must see who was told of it, and when it was given back.
+class turn_notes final : public recipes::turn_witness {
+  public:
+    turn_notes(scene& on, client_process& by) : scene_(on), by_(by) {}
+
+    void asked() override {
+        call_ = scene_.history.new_id();
+        call_line(by_, "acquire", "inv", call_, key_)
+            .time("ttl_ns", core::nanoseconds{scene_.drawn.ttl});
+    }
+    void told(const recipes::mutex_outcome& outcome) override {
+        if (!by_.alive()) {
+            return;
+        }
+        if (outcome.lease) {
+            note_granted(by_, "acquire", call_, scene_.drawn.ttl, *outcome.lease);
+        } else {
+            call_line(by_, "acquire", outcome.error ? "info" : "fail", call_, key_)
+                .text("error", outcome.error ? outcome.error.message() : "held");
+        }
+    }
+    void gives_back(const core::lease_state& turn) override {
+        if (by_.alive()) {
+            note_release(scene_, by_, turn);
+        }
+    }
+
+  private:
+    scene& scene_;
+    client_process& by_;
+    const std::string key_ = recipes::key_of_turn(job);
+    std::uint64_t call_ = 0;
+};
+
+class backlog final : public workload {
+  public:
+    explicit backlog(scene& on) : scene_(on), plan_(hourly()) {
+        // So many hours pass by the schedule during a run.
+        hours_ = scene_.chance.between(std::int64_t{3}, std::int64_t{14});
+    }
+
+    void employ(client_process& newcomer) override {
+        auto made = std::make_shared<worker>(newcomer);
+        auto& core = *newcomer.core();
+        made->recipe = std::make_unique<recipes::once>(
+            core.env(), core.store(), core.mutex(), [&machine = newcomer.self().machine()] {
+                return std::chrono::floor<core::milliseconds>(machine.wall().time_since_epoch())
+                    .count();
+            });
+        newcomer.after_client([made] {
+            made->call.reset();
+            made->recipe.reset();
+        });
+        rest(made);
+    }
+
+    void judge() override {
+        if (fires_ > 50 && started_.empty()) {
+            scene_.complain("nobody ever ran a slot");
+        }
+    }
+
+    [[nodiscard]] bool goes_on() const override { return false; }
+
+  private:
+    struct worker {
+        explicit worker(client_process& process) : by(process) {}
+        client_process& by;
+        std::unique_ptr<recipes::once> recipe;
+        recipes::once::call_ptr call;
+        std::deque<recipes::slot> due;
+    };
+    using worker_ptr = std::shared_ptr<worker>;
+
+    struct run {
+        client_process* by = nullptr;
+        recipes::once_terms terms;
+        recipes::slot_record mine;
+        recipes::lease_ptr lease;
+        recipes::lease_ptr turn;
+
+        [[nodiscard]] bool believes() const {
+            if (!by->alive()) {
+                return false;
+            }
+            const auto now = by->self().now();
+            return lease->held(now) && (!turn || turn->held(now));
+        }
+    };
+    using run_ptr = std::shared_ptr<run>;
+
+    /// What the schedule's clock shows.
+    [[nodiscard]] core::wall_instant planned(sim_time at) const {
+        const auto ms = [](auto span) {
+            return std::chrono::floor<core::milliseconds>(span).count();
+        };
+        const auto passed = ms(at) * hours_ * ms(std::chrono::hours{1}) /
+                            ms(scene_.drawn.faults_for + scene_.drawn.healed_for);
+        return core::wall_instant{std::chrono::hours{24} + core::milliseconds{passed}};
+    }
+
+    void rest(const worker_ptr& who) {
+        const auto longest =
+            std::max<core::nanoseconds>(scene_.drawn.rest_most * 2, scene_.drawn.faults_for / 20);
+        const auto pause = scene_.chance.skewed(core::milliseconds{1}, longest);
+        who->by.self().post_in(pause, [this, who] { fire(who); });
+    }
+
+    void fire(const worker_ptr& who) {
+        if (who->by.core()->closed()) {
+            return;
+        }
+        ++fires_;
+        who->by.core()->store().list(
+            recipes::key_of_slot(job, ""), {}, 500, [this, who](core::page page) {
+                if (!who->by.alive()) {
+                    return;
+                }
+                if (page.error) {
+                    rest(who);
+                    return;
+                }
+                find_due(who, page);
+                who->by.self().post([this, who] { next(who); });
+            });
+    }
+
+    void find_due(const worker_ptr& who, const core::page& page) {
+        std::vector<recipes::known_slot> known;
+        for (const auto& one : page.records) {
+            bool newer = false;
+            const auto kept =
+                one.result ? recipes::slot_record_of(one.result->value, newer) : std::nullopt;
+            if (!kept) {
+                continue;
+            }
+            if (auto found = recipes::known_slot_of(*kept, !one.holders.empty(), false)) {
+                known.push_back(std::move(*found));
+            }
+        }
+        recipes::due_terms terms;
+        terms.policy = recipes::missed_slots::all;
+        const auto clock = planned(scene_.world.now());
+        auto due = recipes::find_due(plan_, plan_.at(clock, {}), clock, known, terms);
+        who->due.assign(due.slots.begin(), due.slots.end());
+    }
+
+    void next(const worker_ptr& who) {
+        if (who->due.empty() || who->by.core()->closed()) {
+            rest(who);
+            return;
+        }
+        const auto slot = who->due.front();
+        who->due.pop_front();
+        acquire_options options;
+        options.ttl = scene_.drawn.ttl;
+        options.wait = scene_.chance.chance(500)
+                           ? core::milliseconds{0}
+                           : core::milliseconds{scene_.chance.between(1, 2 * options.ttl.count())};
+        options.timeout = core::milliseconds{scene_.chance.between(50, 5000)};
+        auto mine = std::make_shared<run>();
+        mine->by = &who->by;
+        mine->terms.job = job;
+        mine->terms.slot = slot.name;
+        mine->terms.begin_ms =
+            std::chrono::floor<core::milliseconds>(slot.begin.time_since_epoch()).count();
+        mine->terms.in_turn = true;
+        mine->terms.witness = std::make_shared<turn_notes>(scene_, who->by);
+        mine->terms.acquire = detail::terms_of(options);
+        mine->terms.retries = 1000;
+        mine->terms.backoff = scene_.drawn.ttl / 4;
+        mine->terms.who.host = who->by.name();
+        const auto key = recipes::key_of_slot(job, slot.name);
+        if (!number_of_.contains(slot.name)) {
+            number_of_[slot.name] = slot.begin.time_since_epoch() / std::chrono::hours{1};
+            scene_.history.event("slot")
+                .text("key", key)
+                .text("policy", "at_least_once")
+                .flag("must_complete", false);
+        }
+        const auto call = scene_.history.new_id();
+        call_line(who->by, "acquire", "inv", call, key)
+            .time("ttl_ns", core::nanoseconds{options.ttl});
+        who->call = who->recipe->claim(
+            mine->terms,
+            [this, who, mine, call, key, ttl = options.ttl](recipes::once_outcome told) {
+                who->call.reset();
+                if (who->by.alive()) {
+                    claimed(who, mine, call, key, ttl, std::move(told));
+                }
+            });
+    }
+
+    void claimed(const worker_ptr& who,
+                 const run_ptr& mine,
+                 std::uint64_t call,
+                 const std::string& key,
+                 core::nanoseconds ttl,
+                 recipes::once_outcome told) {
+        if (!told.lease) {
+            call_line(who->by, "acquire", told.error ? "info" : "fail", call, key)
+                .text("error", told.error ? told.error.message() : "held");
+            // Whoever is at it goes through the rest.
+            if (told.verdict != recipes::once_verdict::done) {
+                who->due.clear();
+            }
+            who->by.self().post([this, who] { next(who); });
+            return;
+        }
+        note_granted(who->by, "acquire", call, ttl, *told.lease);
+        mine->lease = std::move(told.lease);
+        mine->turn = std::move(told.turn);
+        mine->mine = std::move(told.mine);
+        who->by.self().post([this, who, mine, key] { work(who, mine, key); });
+    }
+
+    void work(const worker_ptr& who, const run_ptr& mine, const std::string& key) {
+        const auto call = scene_.history.new_id();
+        const bool begins = mine->believes();
+        if (begins) {
+            note_begin(mine);
+            call_line(who->by, "job", "inv", call, key).number("fence", mine->lease->fence());
+        }
+        const auto length = scene_.chance.skewed(core::milliseconds{1}, scene_.drawn.work_most);
+        who->by.self().post_in(
+            begins ? length : core::nanoseconds{0},
+            [this, who, mine, key, call, begins] { finish(who, mine, key, begins ? call : 0); });
+    }
+
+    void note_begin(const run_ptr& mine) {
+        for (const auto& other : running_) {
+            if (other->believes()) {
+                scene_.laws.overlapped(mine->terms.slot + " began while " + other->terms.slot +
+                                       " was run");
+            }
+        }
+        running_.push_back(mine);
+        const auto number = number_of_.at(mine->terms.slot);
+        if (started_.empty()) {
+            first_ = number;
+        }
+        if (number > first_ && !started_.contains(number - 1)) {
+            scene_.complain(mine->terms.slot + " began before the slot before it");
+        }
+        started_.insert(number);
+    }
+
+    void finish(const worker_ptr& who,
+                const run_ptr& mine,
+                const std::string& key,
+                std::uint64_t job_call) {
+        std::erase(running_, mine);
+        if (who->by.core()->closed()) {
+            return;
+        }
+        const auto call = note_release(scene_, who->by, *mine->lease);
+        const bool success = job_call != 0;
+        who->recipe->finish(
+            mine->lease,
+            mine->terms,
+            mine->mine,
+            success,
+            success ? 0 : 1,
+            [this, who, mine, key, call, job_call](recipes::release_reply told) {
+                if (!who->by.alive()) {
+                    return;
+                }
+                note_released(who->by, call, key, told);
+                if (job_call != 0) {
+                    call_line(who->by, "job", told.released ? "ok" : "info", job_call, key);
+                }
+                if (!told.released) {
+                    who->due.clear();
+                }
+                give_turn_back(who, mine);
+            });
+    }
+
+    void give_turn_back(const worker_ptr& who, const run_ptr& mine) {
+        if (!mine->turn) {
+            next(who);
+            return;
+        }
+        if (who->by.core()->closed()) {
+            return;
+        }
+        const auto key = recipes::key_of_turn(job);
+        const auto call = note_release(scene_, who->by, *mine->turn);
+        who->by.core()->mutex().release(mine->turn,
+                                        [this, who, key, call](recipes::release_reply told) {
+                                            if (!who->by.alive()) {
+                                                return;
+                                            }
+                                            note_released(who->by, call, key, told);
+                                            who->by.self().post([this, who] { next(who); });
+                                        });
+    }
+
+    scene& scene_;
+    recipes::schedule plan_;
+    std::int64_t hours_ = 0;
+    std::map<std::string, std::int64_t> number_of_;
+    std::vector<run_ptr> running_;
+    std::set<std::int64_t> started_;
+    std::int64_t first_ = 0;
+    std::uint64_t fires_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<workload> make_backlog(scene& on) {
+    return std::make_unique<backlog>(on);
+}
+
+}  // namespace dibs::simulation
