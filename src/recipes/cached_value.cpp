@@ -562,6 +562,7 @@ void cached_value::begin_fetch(const flight_ptr& which) {
     }
     fetch_request request;
     request.fence = which->lease->fence();
+    request.lease = which->lease;
     take_for_unseen(request.fence);
     if (known_) {
         request.previous = known_->record;

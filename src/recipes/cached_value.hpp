@@ -62,6 +62,7 @@ struct cached_terms {
 
 struct fetch_request {
     core::fence_number fence = 0;
+    lease_ptr lease;                        ///< under which it is done
     std::optional<cached_record> previous;  ///< value and successor, if any were kept
 };
 

@@ -9,6 +9,7 @@
 #include "core/time.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ class invariants {
                    core::store_instant now,
                    core::store_instant expires);
     void ended(const std::string& key, const core::holder_id& holder);
+
+    /// Told of each result, and each mark, that the store takes. Empty: nobody asks.
+    std::function<void(const std::string& key, const std::string& value)> on_result;
 
     /// Another law, which no fault excuses, was broken.
     void breached(std::string text) { break_law(false, std::move(text)); }

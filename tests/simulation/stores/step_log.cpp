@@ -75,6 +75,7 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
         return;
     }
     const auto* release = std::get_if<core::release>(&what);
+    tell_of_result(what, given);
     if (asked != nullptr && given.what == core::verdict::granted) {
         auto told = history_.event("grant");
         told.time("store_ns", now)
@@ -141,6 +142,19 @@ void step_log::carried_out(const core::verb& what, const core::answer& given, or
         blocked(hold->key, now, hold->duration);
     } else {
         std::visit(describe_refusal{history_, given}, what);
+    }
+}
+
+void step_log::tell_of_result(const core::verb& what, const core::answer& given) {
+    if (!laws_.on_result) {
+        return;
+    }
+    const auto* asked = std::get_if<core::acquire>(&what);
+    const auto* release = std::get_if<core::release>(&what);
+    if (asked != nullptr && asked->mark && given.what == core::verdict::granted) {
+        laws_.on_result(asked->key, asked->mark->value);
+    } else if (release != nullptr && release->result && given.what == core::verdict::finished) {
+        laws_.on_result(release->key, release->result->value);
     }
 }
 

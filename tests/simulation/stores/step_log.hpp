@@ -65,6 +65,7 @@ class step_log {
         bool attached = true;
         bool shared = false;
     };
+    void tell_of_result(const core::verb& what, const core::answer& given);
     void ended(const core::holder_id& holder, core::store_instant now, std::string_view why);
     void revoked(const core::revoke& asked, core::store_instant now);
     void blocked(const std::string& key, core::store_instant now, core::microseconds duration);

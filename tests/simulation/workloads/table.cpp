@@ -10,11 +10,13 @@ std::unique_ptr<workload> make_counter(scene& on);
 std::unique_ptr<workload> make_election(scene& on);
 std::unique_ptr<workload> make_fair(scene& on);
 std::unique_ptr<workload> make_hand_over(scene& on);
+std::unique_ptr<workload> make_idempotent(scene& on);
 std::unique_ptr<workload> make_once(scene& on);
 std::unique_ptr<workload> make_queue(scene& on);
 std::unique_ptr<workload> make_register(scene& on);
 std::unique_ptr<workload> make_set(scene& on);
 std::unique_ptr<workload> make_shared_leases(scene& on);
+std::unique_ptr<workload> make_tokens(scene& on);
 std::unique_ptr<workload> make_unfenced(scene& on);
 std::unique_ptr<workload> make_waiting(scene& on);
 
@@ -26,6 +28,10 @@ const std::vector<workload_kind>& workload_kinds() {
         {.name = "hand-over",
          .about = "leases go from process to process as text",
          .make = &make_hand_over},
+        {.name = "idempotent",
+         .about = "requests that come many times, and are answered once",
+         .make = &make_idempotent,
+         .counts_on_results = true},
         {.name = "once",
          .about = "jobs that run once per slot",
          .make = &make_once,
@@ -54,6 +60,10 @@ const std::vector<workload_kind>& workload_kinds() {
          .make = &make_shared_leases,
          .queues = true,
          .shares = true},
+        {.name = "tokens",
+         .about = "an access token that all share, and one of them refreshes",
+         .make = &make_tokens,
+         .counts_on_results = true},
         {.name = "unfenced",
          .about = "a counter behind the lock alone; loses updates",
          .make = &make_unfenced,
