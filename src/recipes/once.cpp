@@ -24,10 +24,11 @@ microseconds lasting(const once_terms& terms) {
 }
 
 void give_back(mutex& keys, const once_terms& terms, const lease_ptr& turn) {
+    mutex::release_completion told = [](release_reply) {};
     if (terms.witness) {
-        terms.witness->gives_back(*turn);
+        told = terms.witness->gives_back(*turn);
     }
-    keys.release(turn, [](release_reply) {});
+    keys.release(turn, std::move(told));
 }
 
 std::int64_t boot_ms(instant at) {

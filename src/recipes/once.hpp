@@ -49,8 +49,8 @@ class turn_witness {
     virtual ~turn_witness() = default;
     virtual void asked() = 0;
     virtual void told(const mutex_outcome& outcome) = 0;
-    /// Not of one that is handed to the caller.
-    virtual void gives_back(const core::lease_state& turn) = 0;
+    /// Not of one that is handed to the caller. What is returned hears how that ended.
+    virtual mutex::release_completion gives_back(const core::lease_state& turn) = 0;
 };
 
 struct once_terms {

@@ -68,10 +68,16 @@ class turn_notes final : public recipes::turn_witness {
                 .text("error", outcome.error ? outcome.error.message() : "held");
         }
     }
-    void gives_back(const core::lease_state& turn) override {
-        if (by_.alive()) {
-            note_release(scene_, by_, turn);
+    recipes::mutex::release_completion gives_back(const core::lease_state& turn) override {
+        if (!by_.alive()) {
+            return [](recipes::release_reply) {};
         }
+        return [&by = by_, key = key_, call = note_release(scene_, by_, turn)](
+                   recipes::release_reply told) {
+            if (by.alive()) {
+                note_released(by, call, key, told);
+            }
+        };
     }
 
   private:
