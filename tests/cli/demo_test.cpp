@@ -146,9 +146,9 @@ TEST(Demo, ConcurrentUpdatesInAFileLoseOneAndThenNone) {
         ++right;
     }
     EXPECT_EQ(right, 3U) << found.out;
-    EXPECT_TRUE(has(found.out, "admin-B  version changed under me -> retry 1")) << found.out;
-    EXPECT_TRUE(has(found.out, "admin-B  waits for the file")) << found.out;
-    EXPECT_TRUE(has(found.out, "admin-B  sold no 9 more: 5 left")) << found.out;
+    EXPECT_EQ(times(found.out, "admin-B  version changed under me -> retry 1"), 1U) << found.out;
+    EXPECT_EQ(times(found.out, "admin-B  waits for the file"), 1U) << found.out;
+    EXPECT_EQ(times(found.out, "admin-B  sold no 9 more: 5 left"), 1U) << found.out;
 }
 
 TEST(Demo, NoExpiryShowsThatAKilledHolderKeepsAHandMadeLock) {
