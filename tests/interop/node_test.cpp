@@ -4,6 +4,7 @@
 
 #include "peer_process.hpp"
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -31,7 +32,7 @@ bool is_required() {
 class Node : public ::testing::Test {
   protected:
     void SetUp() override {
-        ::setenv("DIBS", DIBS_COMMAND, 1);
+        ::setenv("DIBS", tests::places::command, 1);
         ::setenv("DIBS_STORE", here.store().c_str(), 1);
         ::setenv("CHARGES", here.file("charges").c_str(), 1);
     }
@@ -41,7 +42,7 @@ class Node : public ::testing::Test {
                                         const std::string& begins) {
         std::vector<std::string> command{DIBS_NODE, script};
         command.insert(command.end(), words.begin(), words.end());
-        auto made = std::make_unique<peer_process>(command, DIBS_NODE_MODULES);
+        auto made = std::make_unique<peer_process>(command, tests::places::node_modules);
         told = made->hear();
         if (told.starts_with(begins)) {
             return made;
@@ -60,7 +61,7 @@ class Provider : public Node {
   protected:
     void SetUp() override {
         Node::SetUp();
-        provider = start(DIBS_PEERS "/oidc_provider.js", {}, "ready ");
+        provider = start(std::string{tests::places::peers} + "/oidc_provider.js", {}, "ready ");
         if (!provider) {
             GTEST_SKIP() << "oidc-provider cannot run here, scripts/test installs it: " << told;
         }
@@ -78,7 +79,7 @@ class Provider : public Node {
                     "crm",
                     "--",
                     DIBS_NODE,
-                    DIBS_PEERS "/fetch_token.js",
+                    std::string{tests::places::peers} + "/fetch_token.js",
                     port,
                     first});
         return dibs_on(here, all);
@@ -139,13 +140,17 @@ TEST_F(Provider, RotatesForManyProcessesAndNeverSeesARefreshTokenTwice) {
 }
 
 TEST_F(Node, AnExpressHandlerAnswersARepetitionAsTheFirstTime) {
-    const auto server = start(DIBS_EXAMPLES "/express.js", {"0"}, "listening on ");
+    const auto server =
+        start(std::string{tests::places::source_folder} + "/examples/node/express.js",
+              {"0"},
+              "listening on ");
     if (!server) {
         GTEST_SKIP() << "express cannot run here, scripts/test installs it: " << told;
     }
     const auto port = told.substr(told.rfind(' ') + 1);
-    const auto client =
-        start(DIBS_PEERS "/post.js", {"http://127.0.0.1:" + port + "/payments"}, "ready");
+    const auto client = start(std::string{tests::places::peers} + "/post.js",
+                              {"http://127.0.0.1:" + port + "/payments"},
+                              "ready");
     ASSERT_TRUE(client) << told;
     const auto post = [&](const std::string& key, const std::string& body) {
         return json::parse(client->ask(json{{"key", key}, {"body", body}}.dump()));
@@ -170,7 +175,10 @@ TEST_F(Node, AnExpressHandlerAnswersARepetitionAsTheFirstTime) {
 TEST_F(Node, OfThreeServersThatPlanAJobWithNodeCronOneRunsIt) {
     std::vector<std::unique_ptr<peer_process>> servers;
     for (int at = 0; at < 3; ++at) {
-        servers.push_back(start(DIBS_EXAMPLES "/cron.js", {"*/2 * * * * *"}, "planned"));
+        servers.push_back(
+            start(std::string{tests::places::source_folder} + "/examples/node/cron.js",
+                  {"*/2 * * * * *"},
+                  "planned"));
         if (!servers.back()) {
             GTEST_SKIP() << "node-cron cannot run here, scripts/test installs it: " << told;
         }
