@@ -245,8 +245,8 @@ TEST_F(Texts, TheBashScriptCompletes) {
     EXPECT_EQ(completed("dibs show --js", 2), "--json\n");
     EXPECT_EQ(completed("dibs --store memory: show --js", 4), "--json\n");
     EXPECT_EQ(completed("dibs demo ''", 2),
-              "duplicate-jobs token-stampede watchdog blind-release no-expiry fencing failover "
-              "concurrent-updates\n");
+              "duplicate-jobs token-stampede watchdog blind-release no-expiry fencing "
+              "concurrent-updates failover\n");
     EXPECT_EQ(completed("dibs demo f", 2), "fencing failover\n");
     EXPECT_EQ(completed("dibs demo --fa", 2), "--fast\n");
     EXPECT_EQ(completed("dibs completion ''", 2), "bash zsh fish\n");
