@@ -107,8 +107,9 @@ class client {
 
     /// Takes all these keys or none, waiting up to `options.wait` for all of them together. Empty when
     /// somebody else still holds one of them then; those that were taken before it are given back.
-    /// They are taken one after the other in an order that is the same for all callers, so that no two
-    /// can wait for each other, whatever the order in which they name them; a key that is named twice
+    /// Keys that are all free are taken in one step, where the store executes a batch as one (SQLite,
+    /// Redis); otherwise they are waited for in an order that is the same for all callers, so that no two
+    /// can wait for each other, whatever the order in which they name them. A key that is named twice
     /// counts once. `options` holds for each of them; time is counted for all together. Do not call
     /// it, nor wait for any key, while you hold one of another call: that order is yours to keep.
     /// Errors: as acquire, and invalid_argument for no key at all. <dibs/async.hpp> and <dibs/asio.hpp>

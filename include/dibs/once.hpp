@@ -130,7 +130,7 @@ enum class once_outcome : std::uint8_t {
     missed,       ///< not run, since it would be too late (missed::none)
     forgotten,  ///< it lies so far back that it may have been run; is the clock of this host right?
     interrupted,  ///< the function threw after the caller's stop: others may run it at once
-    lost,  ///< run here, but the lease was lost or the outcome could not be kept: others may run it
+    lost,  ///< run here, but the lease was lost, which counts as failed; or the outcome could not be kept
 };
 
 struct slot_result {

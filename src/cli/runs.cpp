@@ -66,6 +66,9 @@ std::string outcome_of(const run_row& run) {
         case slot_state::done:
             return "done";
         case slot_state::failed:
+            if (run.kept.lost) {
+                return run.kept.next_at_ms != 0 ? "lost, to be retried" : "lost";
+            }
             return run.kept.next_at_ms != 0 ? "failed, to be retried" : "failed";
         case slot_state::started:
             return run.held ? "running" : "never ended";

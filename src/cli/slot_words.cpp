@@ -36,7 +36,9 @@ std::string describe_slot(const std::string& key,
             if (record && record->state == recipes::slot_state::interrupted) {
                 return text + " was started at most once and interrupted, on " + who_ran(*record);
             }
-            return text + " failed for good" +
+            return text +
+                   (record && record->lost ? " failed for good: its lease was lost,"
+                                           : " failed for good") +
                    (record ? " with status " + std::to_string(record->status.value_or(1)) + " on " +
                                  who_ran(*record)
                            : "");

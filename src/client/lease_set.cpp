@@ -105,15 +105,40 @@ std::stop_token lease_set::lost() const noexcept {
 
 release_outcome lease_set::release(std::error_code& error) noexcept {
     error.clear();
-    auto outcome = size() > 0 ? release_outcome::released : release_outcome::not_held;
-    // The last one first: whoever waits for the first one holds none of the others.
-    for (auto at = size(); at > 0; --at) {
-        std::error_code fault;
-        if (contents_->leases[at - 1].release(fault) == release_outcome::not_held) {
-            outcome = release_outcome::not_held;
+    std::vector<std::shared_ptr<detail::lease_handle>> given;
+    for (std::size_t at = 0; at < size(); ++at) {
+        if (const auto handle = detail::lease_access::handle(contents_->leases[at])) {
+            given.push_back(handle);
         }
-        error = error ? error : fault;
     }
+    if (given.size() < size() || given.empty() || given.front()->core->closed()) {
+        return release_outcome::not_held;
+    }
+    auto outcome = release_outcome::released;
+    given.front()->core->run([&](core::task done) {
+        auto& core = *given.front()->core;
+        if (core.closed()) {
+            outcome = release_outcome::not_held;
+            done();
+            return;
+        }
+        // All in one turn, so that they share a batch. The last one first: whoever waits for the first one holds none of
+        // the others.
+        const auto all_told = std::make_shared<core::task>(std::move(done));
+        const auto left = std::make_shared<std::size_t>(given.size());
+        for (auto one = given.rbegin(); one != given.rend(); ++one) {
+            core.mutex().release((*one)->state,
+                                 [&outcome, &error, all_told, left](recipes::release_reply told) {
+                                     if (!told.released) {
+                                         outcome = release_outcome::not_held;
+                                     }
+                                     error = error ? error : told.error;
+                                     if (--*left == 0) {
+                                         (*all_told)();
+                                     }
+                                 });
+        }
+    });
     return outcome;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/idempotent.hpp"
 
+#include "recipes/late_result.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -108,11 +110,7 @@ void idempotent::granted(const call_ptr& which, mutex_outcome outcome) {
     const bool passed_over = found && which->seen != 0 && found->fence <= which->seen;
     if (found && !own && !passed_over) {
         // Something of another recipe, which is no longer fresh but may still be needed.
-        core::result_to_keep again;
-        again.value = found->value;
-        again.fresh = found->fresh_left;
-        again.keep = found->keep_left;
-        keys_.release(outcome.lease, std::move(again), [](release_reply) {});
+        keys_.release(outcome.lease, as_it_was(*found), [](release_reply) {});
         fail(which, errc::store_damaged, std::string(not_ours));
         return;
     }
@@ -232,30 +230,19 @@ void idempotent::keep_late(const ended_ptr& which) {
                                    heard.given.lost == core::loss::taken) {
                             which->done(std::move(which->told));
                         } else {
-                            keep_under_another_lease(which);
+                            leave_late(which);
                         }
                     });
 }
 
-/// Whoever loses a lease gives it back, and then the store knows nothing of it any more. What we have left is our mark:
-/// as long as that is what the key keeps, nobody has begun since. The answer takes its place in the step of the grant.
-void idempotent::keep_under_another_lease(const ended_ptr& which) {
-    auto asked = which->terms.acquire;
-    asked.wait = nanoseconds::zero();
-    asked.seen = which->lease->fence();
-    asked.mark = which->kept;
-    keys_.acquire(which->terms.key, std::move(asked), [this, which](mutex_outcome&& outcome) {
-        if (outcome.lease) {
-            keys_.release(outcome.lease, [](release_reply) {});
-            which->done({.released = true, .error = {}, .detail = {}});
-            return;
-        }
-        if (outcome.error && !which->told.error) {
-            which->told.error = outcome.error;
-            which->told.detail = std::move(outcome.detail);
-        }
-        which->done(std::move(which->told));
-    });
+void idempotent::leave_late(const ended_ptr& which) {
+    leave_late_result(
+        keys_, which->lease, which->terms.acquire, which->kept, [which](release_reply told) {
+            if (!told.released && which->told.error) {
+                told = std::move(which->told);
+            }
+            which->done(std::move(told));
+        });
 }
 
 void idempotent::abandon(const lease_ptr& lease, mutex::release_completion done) {

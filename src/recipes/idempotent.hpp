@@ -103,7 +103,7 @@ class idempotent {
                                   bool nobody_holds);
     void wait_or_tell(const call_ptr& which, mutex_outcome outcome);
     void keep_late(const ended_ptr& which);
-    void keep_under_another_lease(const ended_ptr& which);
+    void leave_late(const ended_ptr& which);
     void fail(const call_ptr& which, std::error_code error, std::string detail);
     void end(const call_ptr& which, idempotent_outcome outcome);
 

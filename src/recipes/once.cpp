@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/once.hpp"
 
+#include "recipes/late_result.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -378,11 +380,7 @@ void once::acquired(const call_ptr& which, mutex_outcome outcome) {
 void once::give_back_and_retry(const call_ptr& which,
                                const lease_ptr& lease,
                                const core::kept_result& found) {
-    core::result_to_keep before;
-    before.value = found.value;
-    before.fresh = found.fresh_left;
-    before.keep = found.keep_left;
-    keys_.release(lease, std::move(before), [this, which](const release_reply& told) {
+    keys_.release(lease, as_it_was(found), [this, which](const release_reply& told) {
         if (which->finished) {
             return;
         }
@@ -405,19 +403,11 @@ nanoseconds once::wait_left(const call& which) const {
     return std::max(which.wait_until - env_.time.now(), nanoseconds::zero());
 }
 
-void once::finish(const lease_ptr& lease,
-                  const once_terms& terms,
-                  slot_record mine,
-                  bool success,
-                  int status,
-                  mutex::release_completion done) {
-    mine.state = success ? slot_state::done : slot_state::failed;
-    mine.status = status;
-    mine.ended_ms = now_();
+core::result_to_keep once::outcome_to_keep(const once_terms& terms, slot_record& mine) const {
     core::result_to_keep kept;
     kept.keep = lasting(terms);
     kept.fresh = lasting(terms);
-    if (!success) {
+    if (mine.state == slot_state::failed) {
         ++mine.failures;
         if (mine.failures <= terms.retries && !terms.at_most_once) {
             // Whoever asks counts the back-off. Fresh for so long, the record of a host whose clock
@@ -431,7 +421,41 @@ void once::finish(const lease_ptr& lease,
         }
     }
     kept.value = to_text(mine);
-    keys_.release(lease, std::move(kept), std::move(done));
+    return kept;
+}
+
+void once::finish(const lease_ptr& lease,
+                  const once_terms& terms,
+                  slot_record mine,
+                  bool success,
+                  int status,
+                  mutex::release_completion done) {
+    mine.status = status;
+    mine.ended_ms = now_();
+    auto failure = mine;
+    failure.state = slot_state::failed;
+    failure.lost = true;
+    mine.state = success ? slot_state::done : slot_state::failed;
+    auto failed = outcome_to_keep(terms, failure);
+    keys_.release(lease,
+                  outcome_to_keep(terms, mine),
+                  [&keys = keys_,
+                   lease,
+                   asked = terms.acquire,
+                   failed = std::move(failed),
+                   done = std::move(done)](release_reply told) mutable {
+                      // With an error, success may be kept: nothing is written over that.
+                      if (told.released || told.error) {
+                          done(std::move(told));
+                          return;
+                      }
+                      leave_late_result(keys,
+                                        lease,
+                                        std::move(asked),
+                                        std::move(failed),
+                                        [told = std::move(told), done = std::move(done)](
+                                            release_reply) mutable { done(std::move(told)); });
+                  });
 }
 
 void once::interrupt(const lease_ptr& lease,

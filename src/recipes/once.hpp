@@ -14,8 +14,8 @@
 //        new grant at once
 //
 // At least once: a crash between the effect and the outcome repeats the effect. With `at_most_once`
-// a slot that was started is never granted again; a crash loses it. A lost lease leaves "started",
-// never "done".
+// a slot that was started is never granted again; a crash loses it. A run whose lease was lost has
+// failed, never succeeded; where the store cannot be told so, or somebody has begun anew, "started" stays.
 //
 // How long it is remembered. The outcome of a planned slot (`begin_ms`) is kept until later slots of the job say that
 // its time has passed (slot_memory.hpp); that of a slot named by hand for `keep` by the store's calendar clock, or for
@@ -121,8 +121,9 @@ class once {
     call_ptr claim(once_terms terms, completion done);
     void cancel(const call_ptr& which, errc why = errc::cancelled);
 
-    /// The run has ended. `released` tells that its outcome is kept; without an error and without
-    /// that, the lease was lost, and the run counts as one that never ended.
+    /// The run has ended. `released` tells that its outcome is kept. Without that and without an error
+    /// the lease was lost: the run counts as failed, whatever it says itself, and that is left for the
+    /// next one if the store can be told and nobody else has begun since.
     void finish(const lease_ptr& lease,
                 const once_terms& terms,
                 slot_record mine,
@@ -157,6 +158,8 @@ class once {
                              const lease_ptr& lease,
                              const core::kept_result& found);
     [[nodiscard]] core::nanoseconds wait_left(const call& which) const;
+    [[nodiscard]] core::result_to_keep outcome_to_keep(const once_terms& terms,
+                                                       slot_record& mine) const;
     void fail(const call_ptr& which, std::error_code error, std::string detail);
     void end(const call_ptr& which, once_outcome outcome);
 

@@ -28,7 +28,7 @@ std::shared_ptr<several_keys> several_keys::start(core::environment env,
                                                   completion done) {
     auto made = std::make_shared<several_keys>(
         env, keys, std::move(names), std::move(terms), std::move(done));
-    made->ask_for_next();
+    made->ask_for_all();
     return made;
 }
 
@@ -48,6 +48,51 @@ several_keys::several_keys(core::environment env,
     end_ = later(now, std::max(terms_.wait, terms_.timeout));
 }
 
+void several_keys::ask_for_all() {
+    tries_.resize(names_.size());
+    calls_.resize(names_.size());
+    under_way_ = names_.size();
+    auto terms = terms_;
+    terms.wait = nanoseconds::zero();
+    for (std::size_t place = 0; place < names_.size(); ++place) {
+        calls_[place] = mutex_.acquire(
+            names_[place], terms, [self = shared_from_this(), place](mutex_outcome&& ended) {
+                self->tried(place, std::move(ended));
+            });
+    }
+}
+
+void several_keys::tried(std::size_t place, mutex_outcome&& ended) {
+    calls_[place].reset();
+    tries_[place] = std::move(ended);
+    if (--under_way_ == 0) {
+        all_were_tried();
+    }
+}
+
+void several_keys::all_were_tried() {
+    auto tries = std::exchange(tries_, {});
+    const auto refused = std::find_if(
+        tries.begin(), tries.end(), [](const auto& one) { return one.lease == nullptr; });
+    for (auto one = tries.begin(); one != refused; ++one) {
+        leases_.push_back(std::move(one->lease));
+    }
+    std::vector<lease_ptr> behind;
+    for (auto one = refused; one != tries.end(); ++one) {
+        if (one->lease) {
+            behind.push_back(std::move(one->lease));
+        }
+    }
+    give_back(std::move(behind));
+    if (refused == tries.end()) {
+        all_held() ? succeed() : begin_anew();
+    } else if (cancelled_ || refused->error || env_.time.now() >= wait_until_) {
+        fail(names_[static_cast<std::size_t>(refused - tries.begin())], std::move(*refused));
+    } else {
+        ask_for_next();
+    }
+}
+
 void several_keys::ask_for_next() {
     const auto now = env_.time.now();
     auto terms = terms_;
@@ -58,14 +103,15 @@ void several_keys::ask_for_next() {
         terms.timeout =
             std::clamp(end_ - now, shortest_try, std::max(terms_.timeout, shortest_try));
     }
-    call_ = mutex_.acquire(
-        names_[leases_.size()],
-        std::move(terms),
-        [self = shared_from_this()](mutex_outcome&& ended) { self->answered(std::move(ended)); });
+    const auto place = leases_.size();
+    calls_[place] = mutex_.acquire(
+        names_[place], std::move(terms), [self = shared_from_this()](mutex_outcome&& ended) {
+            self->answered(std::move(ended));
+        });
 }
 
 void several_keys::answered(mutex_outcome&& ended) {
-    call_.reset();
+    calls_[leases_.size()].reset();
     if (!ended.lease) {
         fail(names_[leases_.size()], std::move(ended));
         return;
@@ -76,10 +122,14 @@ void several_keys::answered(mutex_outcome&& ended) {
     } else if (leases_.size() < names_.size()) {
         ask_for_next();
     } else {
-        several_outcome told;
-        told.leases = std::move(leases_);
-        std::exchange(done_, completion{})(std::move(told));
+        succeed();
     }
+}
+
+void several_keys::succeed() {
+    several_outcome told;
+    told.leases = std::move(leases_);
+    std::exchange(done_, completion{})(std::move(told));
 }
 
 bool several_keys::all_held() const {
@@ -92,7 +142,7 @@ bool several_keys::all_held() const {
 void several_keys::begin_anew() {
     const auto now = env_.time.now();
     if (now < wait_until_) {
-        give_all_back();
+        give_back(std::exchange(leases_, {}));
         ask_for_next();
         return;
     }
@@ -108,21 +158,24 @@ void several_keys::fail(const std::string& key, mutex_outcome&& why) {
     several_outcome told;
     told.key = key;
     told.last = std::move(why);
-    give_all_back();
+    give_back(std::exchange(leases_, {}));
     std::exchange(done_, completion{})(std::move(told));
 }
 
 /// The last one first: whoever waits for the first one holds none of the others.
-void several_keys::give_all_back() {
-    for (auto one = leases_.rbegin(); one != leases_.rend(); ++one) {
+void several_keys::give_back(std::vector<lease_ptr> taken) {
+    for (auto one = taken.rbegin(); one != taken.rend(); ++one) {
         mutex_.release(*one, [](release_reply) {});
     }
-    leases_.clear();
 }
 
 void several_keys::cancel() {
-    if (call_) {
-        mutex_.cancel(call_);
+    cancelled_ = true;
+    const auto under_way = calls_;
+    for (const auto& one : under_way) {
+        if (one) {
+            mutex_.cancel(one);
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Several keys at once, all or nothing, within one time: policy over the mutex. They are taken one
-// after the other in the order of their bytes, which is the same for everybody: whoever waits for a
-// key holds only such as come before it, so no circle of callers can wait for each other. When one
-// cannot be had, those taken before it are given back.
+// Several keys at once, all or nothing, within one time: policy over the mutex.
+//
+// First all are asked for at once, without waiting: the tries share a batch, so a store that executes a
+// batch as one step (a transaction, a script) grants all in that step, and it is one round trip. If one
+// is held, the keys before it are kept, those behind it given back, and from there on each is waited
+// for in turn, in the order of their bytes, which is the same for everybody: whoever waits for a key
+// holds only such as come before it, so no circle of callers can wait for each other. When one cannot
+// be had, those taken before it are given back.
 //
 // Thread safety: none; it lives on the executor.
 
@@ -11,6 +15,7 @@
 #include "core/unique_function.hpp"
 #include "recipes/mutex.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,12 +51,16 @@ class several_keys : public std::enable_shared_from_this<several_keys> {
     void cancel();
 
   private:
+    void ask_for_all();
+    void tried(std::size_t place, mutex_outcome&& ended);
+    void all_were_tried();
     void ask_for_next();
     void answered(mutex_outcome&& ended);
     [[nodiscard]] bool all_held() const;
+    void succeed();
     void begin_anew();
     void fail(const std::string& key, mutex_outcome&& why);
-    void give_all_back();
+    void give_back(std::vector<lease_ptr> taken);
 
     const core::environment env_;
     mutex& mutex_;
@@ -59,9 +68,12 @@ class several_keys : public std::enable_shared_from_this<several_keys> {
     const mutex_terms terms_;
     completion done_;
     core::instant wait_until_{};
-    core::instant end_{};  ///< of all of it
-    std::vector<lease_ptr> leases_;
-    mutex::call_ptr call_;  ///< under way
+    core::instant end_{};            ///< of all of it
+    std::vector<lease_ptr> leases_;  ///< of the first keys, without a gap
+    std::vector<mutex_outcome> tries_;
+    std::vector<mutex::call_ptr> calls_;  ///< under way, each at its key's place
+    std::size_t under_way_ = 0;
+    bool cancelled_ = false;
 };
 
 }  // namespace dibs::recipes

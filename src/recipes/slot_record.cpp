@@ -74,6 +74,9 @@ std::string to_text(const slot_record& record) {
         shown["boot"] = record.boot;
         shown["ended_boot"] = record.ended_boot_ms;
     }
+    if (record.lost) {
+        shown["lost"] = true;
+    }
     if (!record.output.empty()) {
         shown["output"] = record.output;
     }
@@ -122,6 +125,9 @@ std::optional<slot_record> slot_record_of(std::string_view text, bool& newer) {
         if (read.contains("boot")) {
             made.boot = read["boot"];
             made.ended_boot_ms = read.at("ended_boot");
+        }
+        if (read.contains("lost")) {
+            made.lost = read["lost"];
         }
         if (read.contains("output")) {
             made.output = read["output"];

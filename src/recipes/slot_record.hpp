@@ -12,8 +12,8 @@
 namespace dibs::recipes {
 
 enum class slot_state : std::uint8_t {
-    started,  ///< a run has begun; without a live holder it ended without a word: a crash, or the
-              ///< lease was lost
+    started,  ///< a run has begun; without a live holder it ended without a word: its process is
+              ///< gone, or could not tell the store
     done,
     failed,
     interrupted,  ///< its host was told to stop it: nobody's failure, and free for others
@@ -26,6 +26,7 @@ struct slot_record {
     unsigned attempt = 0;   ///< of this run, from 1
     unsigned failures = 0;  ///< runs so far that ended and failed
     slot_state state = slot_state::started;
+    bool lost = false;          ///< failed: its lease was lost, so others may have been at it too
     std::optional<int> status;  ///< exit status, once it has ended
     std::string host;
     std::int64_t pid = 0;

@@ -314,6 +314,9 @@ TEST(Once, AfterAnyEndTheNextSlotRuns) {
     }));
     lost.signal(SIGCONT);
     EXPECT_EQ(lost.wait().status, 79);
+    const auto runs = run_dibs(here, {"runs", "job"}).out;
+    EXPECT_NE(runs.find(" lost "), std::string::npos) << runs;
+    EXPECT_EQ(once(here, {"--slot", "4"}).status, 79) << "it has failed for good";
     EXPECT_EQ(once(here, {"--slot", "5"}).status, 0);
     EXPECT_EQ(lines_of(here.file("ran")), 1U);
 }

@@ -136,22 +136,23 @@ TEST_F(OnceInCpp, WithRetriesItIsTriedAgainAfterTheBackOff) {
     EXPECT_EQ(last.slots.front().attempt, 2U);
 }
 
-TEST_F(OnceInCpp, ALeaseThatIsLostStopsTheWorkAndCountsAsNeverEnded) {
+TEST_F(OnceInCpp, ALeaseThatIsLostStopsTheWorkWhichHasFailedThen) {
     once_options brief;
     brief.ttl = 1s;
-    const auto lost = here.once(
-        "job",
-        slot("s"),
-        [&](const once_context& run) {
-            gate stopped;
-            const std::stop_callback on_stop(run.stop, [&] { stopped.open(); });
-            EXPECT_TRUE(there.revoke("job@s", run.fence));
-            stopped.wait();
-        },
-        brief);
-    EXPECT_EQ(lost.outcome(), once_outcome::lost);
-    EXPECT_EQ(there.once("job", slot("s"), count).outcome(), once_outcome::ran);
-    EXPECT_EQ(runs, 1);
+    brief.retries = 1;
+    brief.backoff = 0ms;
+    const auto until_lost = [&](const once_context& run) {
+        gate stopped;
+        const std::stop_callback on_stop(run.stop, [&] { stopped.open(); });
+        EXPECT_TRUE(there.revoke("job@s", run.fence));
+        stopped.wait();
+    };
+    EXPECT_EQ(here.once("job", slot("s"), until_lost, brief).outcome(), once_outcome::lost);
+    EXPECT_EQ(here.once("job", slot("s"), until_lost, brief).outcome(), once_outcome::lost);
+    const auto late = there.once("job", slot("s"), count, brief);
+    EXPECT_EQ(late.outcome(), once_outcome::failed) << "its retry is used up";
+    EXPECT_EQ(late.slots.front().attempt, 2U);
+    EXPECT_EQ(runs, 0);
 }
 
 TEST_F(OnceInCpp, WhoeverIsToldToStopLeavesTheSlotToOthersAtOnce) {

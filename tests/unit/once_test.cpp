@@ -303,17 +303,79 @@ TEST_F(Once, AnAttemptIsNumberedAnewWhenAnotherRunCameBetween) {
     EXPECT_EQ(c.claim(terms).verdict, once_verdict::failed) << "both retries are used up";
 }
 
-TEST_F(Once, ALostRunIsNeverDone) {
-    const auto run = a.claim();
+TEST_F(Once, ALostRunHasFailedWhateverItSays) {
+    for (const bool careful : {false, true}) {
+        auto terms = a.terms();
+        terms.slot = careful ? "careful" : "plain";
+        terms.at_most_once = careful;
+        const auto run = a.claim(terms);
+        a.crash();
+        world.advance(7s);
+        a.line.plan = {};
+        EXPECT_FALSE(run.lease->held(world.now()));
+        EXPECT_FALSE(a.finish(run, true, 0, terms).released);
+        auto other = b.terms();
+        other.slot = terms.slot;
+        const auto later = b.claim(other);
+        EXPECT_EQ(later.verdict, once_verdict::failed);
+        ASSERT_TRUE(later.found);
+        EXPECT_EQ(later.found->state, slot_state::failed);
+        EXPECT_TRUE(later.found->lost);
+        EXPECT_EQ(later.found->failures, 1U);
+    }
+}
+
+TEST_F(Once, ALostRunUsesUpARetryAndIsFollowedByItsBackOff) {
+    auto terms = a.terms();
+    terms.retries = 1;
+    terms.backoff = 1min;
+    const auto run = a.claim(terms);
     a.crash();
     world.advance(7s);
     a.line.plan = {};
-    EXPECT_FALSE(run.lease->held(world.now()));
+    EXPECT_FALSE(a.finish(run, true, 0, terms).released);
+    EXPECT_EQ(b.claim(terms).verdict, once_verdict::waiting);
+    world.advance(1min);
+    const auto again = b.claim(terms);
+    ASSERT_EQ(again.verdict, once_verdict::granted);
+    EXPECT_EQ(again.mine.attempt, 2U);
+    EXPECT_TRUE(b.finish(again, false, 3, terms).released);
+    EXPECT_EQ(c.claim(terms).verdict, once_verdict::failed);
+}
+
+TEST_F(Once, ALostRunLeavesNothingOnceAnotherHasBegun) {
+    auto terms = a.terms();
+    terms.retries = 5;
+    const auto run = a.claim(terms);
+    a.crash();
+    world.advance(7s);
+    a.line.plan = {};
+    const auto second = b.claim(terms);
+    ASSERT_EQ(second.verdict, once_verdict::granted);
+    EXPECT_FALSE(a.finish(run, true, 0, terms).released);
+    b.crash();
+    world.advance(7s);
+    EXPECT_FALSE(a.finish(run, true, 0, terms).released) << "that one has begun and gone";
+    const auto third = c.claim(terms);
+    ASSERT_EQ(third.verdict, once_verdict::granted);
+    EXPECT_EQ(third.mine.attempt, 3U);
+    EXPECT_EQ(third.mine.failures, 0U);
+    ASSERT_TRUE(third.found);
+    EXPECT_EQ(third.found->state, slot_state::started);
+    EXPECT_EQ(third.found->attempt, 2U);
+    EXPECT_TRUE(c.finish(third, true, 0, terms).released);
+    EXPECT_FALSE(a.finish(run, true, 0, terms).released);
+    EXPECT_EQ(b.claim(terms).verdict, once_verdict::done);
+}
+
+TEST_F(Once, WhereTheStoreCannotBeToldOfALossTheNextHostRunsAtOnce) {
+    const auto run = a.claim();
+    a.crash();
+    world.advance(7s);
     EXPECT_FALSE(a.finish(run, true).released);
     const auto again = b.claim();
     EXPECT_EQ(again.verdict, once_verdict::granted);
-    EXPECT_FALSE(a.finish(run, true).released);
-    EXPECT_TRUE(b.finish(again, true).released);
+    EXPECT_EQ(again.mine.failures, 0U);
 }
 
 TEST_F(Once, AnOutcomeIsSentAgainWhenItsAnswerIsLost) {
