@@ -140,6 +140,23 @@ TEST_P(Conformance, WhoComesBackTooLateStandsAtTheTail) {
     EXPECT_EQ(ask(b(), queued_acquire_of("k", next, 1h)).position, 1U);
 }
 
+// The last one that is alive leaves the queue, and nobody looks at the one behind it any more.
+TEST_P(Conformance, WhoComesBackToAnEmptyQueueEntersItAnew) {
+    DIBS_NEEDS_QUEUES();
+    const auto holder = take(a(), "k");
+    const auto head = somebody();
+    const auto late = somebody();
+    ask(b(), queued_acquire_of("k", head, 60s));
+    ask(b(), queued_acquire_of("k", late, 100ms));
+    pass(200ms);
+    ask(a(), release_of("k", holder));
+    ASSERT_EQ(ask(b(), queued_acquire_of("k", head, 60s)).what, verdict::granted);
+    const auto given = ask(b(), queued_acquire_of("k", late));
+    EXPECT_EQ(given.what, verdict::held);
+    EXPECT_EQ(given.position, 1U);
+    EXPECT_EQ(look(a(), "k").queued, 1U);
+}
+
 TEST_P(Conformance, AReleaseTakesATicketBack) {
     DIBS_NEEDS_QUEUES();
     const auto holder = take(a(), "k");

@@ -43,6 +43,22 @@ std::string field(const PGresult& told, int which) {
     return text == nullptr ? std::string{} : std::string{text};
 }
 
+std::optional<server_error> error_of(const PGresult* told) {
+    const auto status = ::PQresultStatus(told);
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+        return std::nullopt;
+    }
+    server_error why;
+    if (told != nullptr) {
+        why.state = field(*told, PG_DIAG_SQLSTATE);
+        why.words = field(*told, PG_DIAG_MESSAGE_PRIMARY);
+        why.fatal = why.state.empty() || field(*told, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR";
+    } else {
+        why.fatal = true;
+    }
+    return why;
+}
+
 }  // namespace
 
 void link::open(core::instant now) {
@@ -361,6 +377,7 @@ std::optional<reply> link::take() {
         reply whole;
         whole.result = std::move(last_);
         whole.warning = std::exchange(warning_, {});
+        whole.error = error_of(whole.result.get());
         return whole;
     }
     return std::nullopt;

@@ -15,6 +15,7 @@
 
 #include "core/time.hpp"
 #include "store/postgres/address.hpp"
+#include "store/postgres/carrier.hpp"
 #include "store/postgres/statements.hpp"
 #include "store/postgres/trouble.hpp"
 #include "store/postgres/wire.hpp"
@@ -28,13 +29,7 @@
 
 namespace dibs::store::postgres {
 
-/// What a statement gave.
-struct reply {
-    result_ptr result;    ///< the last one; null: the connection broke
-    std::string warning;  ///< not empty: the server warned of something while it ran
-};
-
-class link {
+class link final : public carrier {
   public:
     enum class phase : std::uint8_t { closed, connecting, greeting, ready };
 
@@ -44,8 +39,6 @@ class link {
     /// Not empty: the channel that an own session listens to.
     link(const address& where, const statements& texts, std::string channel)
         : where_(where), texts_(texts), channel_(std::move(channel)) {}
-    link(const link&) = delete;
-    link& operator=(const link&) = delete;
     ~link() = default;
 
     /// Begins. May be `closed` afterwards: see `fault`. Looks the host up, which may take as long as
@@ -78,9 +71,8 @@ class link {
     /// After poll(2): connects, greets, writes what is left, receives. False: it is closed now.
     bool go_on(core::instant now);
 
-    /// One statement at a time. False: it is closed now, and nothing was sent.
-    bool send(statement which, const parameters& with);
-    bool send_text(const std::string& sql);
+    bool send(statement which, const parameters& with) override;
+    bool send_text(const std::string& sql) override;
     [[nodiscard]] bool busy() const noexcept { return busy_; }
     /// Whether the other side has hung up while nobody listened. False: it is closed now.
     bool still_there();

@@ -5,7 +5,7 @@
 
 #include "core/environment.hpp"
 #include "core/time.hpp"
-#include "store/postgres/link.hpp"
+#include "store/postgres/carrier.hpp"
 #include "store/postgres/trouble.hpp"
 
 #include <memory>
@@ -39,7 +39,7 @@ class request {
     /// It rests until then.
     [[nodiscard]] virtual core::instant not_before() const noexcept { return {}; }
 
-    [[nodiscard]] virtual sending send(link& over, outcome told) = 0;
+    [[nodiscard]] virtual sending send(carrier& over, outcome told) = 0;
 
     /// The reply, which is not null.
     virtual void answered(const reply& told, outcome after) = 0;
@@ -54,7 +54,5 @@ class request {
 [[nodiscard]] trouble fault_of(const reply& told, std::string_view where);
 /// The SQLSTATE of a reply; empty: it has none.
 [[nodiscard]] std::string_view state_of(const reply& told) noexcept;
-/// The server ended the session with this reply: whether the statement took effect is not told.
-[[nodiscard]] bool fatal(const reply& told) noexcept;
 
 }  // namespace dibs::store::postgres

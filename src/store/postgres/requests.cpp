@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -26,37 +25,21 @@ core::nanoseconds rest_after(unsigned tries) noexcept {
     return std::min(rest_first * (1U << std::min(tries, 6U)), rest_max);
 }
 
-const char* field(const reply& told, int which) noexcept {
-    const char* text = ::PQresultErrorField(told.result.get(), which);
-    return text == nullptr ? "" : text;
-}
-
-bool failed_reply(const reply& told) noexcept {
-    const auto status = ::PQresultStatus(told.result.get());
-    return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
-}
-
 }  // namespace
 
 std::string_view state_of(const reply& told) noexcept {
-    return field(told, PG_DIAG_SQLSTATE);
-}
-
-bool fatal(const reply& told) noexcept {
-    return failed_reply(told) &&
-           (state_of(told).empty() ||
-            std::strcmp(field(told, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") != 0);
+    return told.error ? std::string_view{told.error->state} : std::string_view{};
 }
 
 trouble fault_of(const reply& told, std::string_view where) {
-    if (!failed_reply(told)) {
+    if (!told.error && told.result) {
         return {};
     }
     if (state_of(told).empty()) {
         return {errc::store_unreachable,
                 std::string{where} + ": the connection broke before the answer came"};
     }
-    return trouble_of(where, state_of(told), field(told, PG_DIAG_MESSAGE_PRIMARY));
+    return trouble_of(where, told.error->state, told.error->words);
 }
 
 // --- batches -------------------------------------------------------------------------------------
@@ -136,7 +119,7 @@ bool batch_request::expire(outcome told) {
     return true;
 }
 
-request::sending batch_request::send(link& over, outcome told) {
+request::sending batch_request::send(carrier& over, outcome told) {
     if (expire(told)) {
         return sending::nothing;
     }
@@ -153,7 +136,7 @@ void batch_request::again(std::vector<std::uint32_t> which,
 }
 
 void batch_request::answered(const reply& told, outcome after) {
-    if (failed_reply(told)) {
+    if (!told.result || told.error) {
         failed(told, after);
         return;
     }
@@ -182,7 +165,7 @@ void batch_request::answered(const reply& told, outcome after) {
 
 void batch_request::failed(const reply& told, outcome after) {
     const auto why = postgres::fault_of(told, self_->where);
-    if (fatal(told)) {
+    if (!told.error || told.error->fatal) {
         lost(why, after);
         return;
     }
@@ -225,7 +208,7 @@ bool plain_request::expire(outcome told) {
     return true;
 }
 
-request::sending plain_request::send(link& over, outcome told) {
+request::sending plain_request::send(carrier& over, outcome told) {
     if (expire(told)) {
         return sending::nothing;
     }

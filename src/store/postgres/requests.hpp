@@ -38,7 +38,7 @@ class batch_request final : public request {
     [[nodiscard]] core::instant deadline() const noexcept override { return deadline_; }
     [[nodiscard]] bool expire(outcome told) override;
     [[nodiscard]] core::instant not_before() const noexcept override { return not_before_; }
-    [[nodiscard]] sending send(link& over, outcome told) override;
+    [[nodiscard]] sending send(carrier& over, outcome told) override;
     void answered(const reply& told, outcome after) override;
     void refused(const trouble& why, outcome told) override;
     void lost(const trouble& why, outcome told) override;
@@ -72,7 +72,7 @@ class plain_request final : public request {
 
     [[nodiscard]] core::instant deadline() const noexcept override { return deadline_; }
     [[nodiscard]] bool expire(outcome told) override;
-    [[nodiscard]] sending send(link& over, outcome told) override;
+    [[nodiscard]] sending send(carrier& over, outcome told) override;
     void answered(const reply& told, outcome after) override { heard_(&told, {}, after); }
     void refused(const trouble& why, outcome told) override { heard_(nullptr, why, told); }
     void lost(const trouble& why, outcome told) override { heard_(nullptr, why, told); }

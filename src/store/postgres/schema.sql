@@ -739,6 +739,8 @@ BEGIN
             SELECT * INTO h FROM {schema}.lease_ticket t
             WHERE t.key = v_key AND v_now < t.until ORDER BY t.key, t.number LIMIT 1;
             IF NOT FOUND THEN
+                -- Who comes back to a queue of those whose time was over enters it anew.
+                DELETE FROM {schema}.lease_ticket t WHERE t.key = v_key;
                 r.queued := false;
                 v_written := true;
             END IF;

@@ -1,0 +1,655 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/stores/postgres/backend.hpp"
+
+#include "simulation/stores/postgres/rows.hpp"
+
+#include <dibs/error.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+namespace dibs::simulation::postgres {
+
+namespace {
+
+using core::microseconds;
+using core::verdict;
+using store::postgres::reply;
+
+constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max();
+
+/// Columns of lease_execute_1.
+enum column : int {
+    o_what,
+    o_code,
+    o_now,
+    o_first,
+    o_last,
+    o_expires,
+    o_retry,
+    o_ticket,
+    o_position,
+    o_value,
+    o_value_fence,
+    o_value_mark,
+    o_value_written,
+    o_value_fresh_until,
+    o_value_keep_until,
+    o_holders,
+    o_reason,
+    o_waiters,
+    o_entry,
+    o_entries,
+    o_firsts,
+    o_lasts,
+    column_count
+};
+constexpr std::int64_t says_failed = 0;
+constexpr std::int64_t says_granted = 1;
+constexpr std::int64_t says_renewed = 7;
+constexpr std::int64_t says_released = 8;
+constexpr std::int64_t says_locked = 50;
+constexpr std::int64_t says_waited_for = 51;
+
+/// Columns of lease_list_1.
+enum list_column : int {
+    l_key,
+    l_now,
+    l_fence,
+    l_capacity,
+    l_holders,
+    l_waiters,
+    l_queued,
+    l_queue,
+    l_value,
+    l_value_fence,
+    l_value_mark,
+    l_value_written,
+    l_value_fresh_until,
+    l_value_keep_until,
+    l_blocked_until,
+    l_reason,
+    list_column_count
+};
+
+bool nobody_is_gone(std::uint64_t /*process*/) {
+    return false;
+}
+
+core::store_now now_of(std::int64_t us) {
+    return {core::store_instant{microseconds{us}}, core::wall_instant{microseconds{us}}};
+}
+
+template <typename Instant>
+std::int64_t micros(Instant at) {
+    return at.time_since_epoch().count();
+}
+
+std::int64_t number_of_verdict(verdict what) {
+    switch (what) {
+        case verdict::granted:
+            return says_granted;
+        case verdict::held:
+            return 2;
+        case verdict::done:
+            return 3;
+        case verdict::blocked:
+            return 4;
+        case verdict::not_ready:
+            return 5;
+        case verdict::too_late:
+            return 6;
+        case verdict::renewed:
+            return says_renewed;
+        case verdict::released:
+            return says_released;
+        case verdict::finished:
+            return 9;
+        case verdict::not_held:
+            return 10;
+        case verdict::revoked:
+            return 11;
+        case verdict::fence_moved:
+            return 12;
+        case verdict::block_set:
+            return 13;
+        default:
+            return says_failed;
+    }
+}
+
+std::int64_t number_of_loss(core::loss what) {
+    switch (what) {
+        case core::loss::expired:
+            return 1;
+        case core::loss::taken:
+            return 2;
+        case core::loss::revoked:
+            return 3;
+        default:
+            return 4;
+    }
+}
+
+/// When what has so much left ends; of what is over it does not matter when.
+std::int64_t end_of(microseconds left, std::int64_t now_us) {
+    return left == core::result_to_keep::forever ? forever : now_us + left.count();
+}
+
+void write_result(rows& into, int first, const core::kept_result& kept, std::int64_t now_us) {
+    into.text(first, kept.value);
+    into.number(first + 1, static_cast<std::int64_t>(kept.fence));
+    into.truth(first + 2, kept.is_mark);
+    into.number(first + 3, now_us - kept.age.count());
+    into.number(first + 4, end_of(kept.fresh_left, now_us));
+    into.number(first + 5, end_of(kept.keep_left, now_us));
+}
+
+void write_failure(rows& into, const core::answer& given, const lease_row& row) {
+    into.number(o_what, says_failed);
+    if (given.error == errc::invalid_argument && given.detail.find("fit") != std::string::npos) {
+        into.number(o_code, 2);
+    } else if (given.error == errc::invalid_argument &&
+               given.detail.find("adopt") != std::string::npos) {
+        into.number(o_code, 3);
+    } else {
+        into.number(o_code, 1);
+        into.number(o_first, row.kept.capacity);
+    }
+}
+
+void write_answer(rows& into,
+                  const core::answer& given,
+                  std::int64_t now_us,
+                  const std::vector<std::string>& holders) {
+    into.number(o_what, number_of_verdict(given.what));
+    into.number(o_now, now_us);
+    switch (given.what) {
+        case verdict::granted:
+        case verdict::renewed:
+            into.number(o_first, static_cast<std::int64_t>(given.fences.first));
+            into.number(o_last, static_cast<std::int64_t>(given.fences.last));
+            into.number(o_expires, micros(given.expires));
+            break;
+        case verdict::held:
+        case verdict::blocked:
+        case verdict::not_ready:
+            into.number(o_retry, given.retry_after.count());
+            if (given.ticket != 0) {
+                into.number(o_ticket, static_cast<std::int64_t>(given.ticket));
+                into.number(o_position, given.position);
+            }
+            break;
+        case verdict::not_held:
+            into.number(o_code, number_of_loss(given.lost));
+            break;
+        default:
+            break;
+    }
+    if (!holders.empty()) {
+        into.texts(o_holders, holders);
+    }
+    if (!given.reason.empty()) {
+        into.text(o_reason, given.reason);
+    }
+    if (given.waiters) {
+        into.truth(o_waiters, true);
+    }
+}
+
+reply failed(std::string state, std::string words) {
+    reply told;
+    told.result.reset(::PQmakeEmptyPGresult(nullptr, PGRES_COMMAND_OK));
+    told.error = store::postgres::server_error{std::move(state), std::move(words), false};
+    return told;
+}
+
+bool has_live(const core::record& kept, const core::holder_id& holder, core::store_now now) {
+    return std::any_of(kept.grants.begin(), kept.grants.end(), [&](const core::grant& one) {
+        return one.holder == holder && one.live(now);
+    });
+}
+
+bool answers_results(const core::verb& what) {
+    return !std::holds_alternative<core::revoke>(what) &&
+           !std::holds_alternative<core::block>(what);
+}
+
+/// A strict store waits until whatever was granted and forgotten is over: the one step of the order
+/// that the rules leave to such a store.
+std::optional<store::step> not_ready(const core::verb& what,
+                                     const lease_row& row,
+                                     const store::rules_context& context,
+                                     const store::queue_sight& queue,
+                                     std::int64_t quiet_until) {
+    const auto* asked = std::get_if<core::acquire>(&what);
+    const auto now_us = micros(context.now.wall);
+    if (asked == nullptr || quiet_until <= now_us ||
+        has_live(row.kept, asked->holder, context.now)) {
+        return std::nullopt;
+    }
+    auto kept = row.kept;
+    auto granted = store::apply(what, kept, context, queue);
+    if (granted.reply.what != verdict::granted) {
+        return std::nullopt;
+    }
+    store::step refused;
+    refused.reply.what = verdict::not_ready;
+    refused.reply.took = core::effect::yes;
+    refused.reply.now = context.now;
+    refused.reply.retry_after = microseconds{quiet_until - now_us};
+    refused.reply.result = std::move(granted.reply.result);
+    if (asked->queue > microseconds{0}) {
+        refused.ticket = queue.mine ? store::queue_step::prolong : store::queue_step::enter;
+    }
+    return refused;
+}
+
+std::int64_t quiet_until(tables& on, std::int64_t longest, const backend::surroundings& around) {
+    auto& known = on.strict;
+    if (!known) {
+        known = epoch{around.timeline, longest, around.now_us + longest};
+    } else if (known->timeline != around.timeline || known->longest < longest) {
+        known->longest = std::max(known->longest, longest);
+        known->timeline = around.timeline;
+        known->quiet_until = around.now_us + known->longest;
+    }
+    return known->quiet_until;
+}
+
+}  // namespace
+
+/// What comes of a statement at its commit.
+struct backend::transaction {
+    tables& on;
+    const surroundings& around;
+    std::vector<std::pair<core::verb, core::answer>> done{};
+    std::vector<std::pair<std::string, std::string>> notes{};  ///< process and key
+
+    /// The server tells the same but once.
+    void notify(const std::string& process, const std::string& key) {
+        const std::pair note{process, key};
+        if (std::find(notes.begin(), notes.end(), note) == notes.end()) {
+            notes.push_back(note);
+        }
+    }
+};
+
+void backend::commit(transaction& in) {
+    if (in.around.carried_out) {
+        for (const auto& [what, given] : in.done) {
+            in.around.carried_out(what, given);
+        }
+    }
+    if (in.around.notified) {
+        for (const auto& [process, key] : in.notes) {
+            in.around.notified(process, key);
+        }
+    }
+}
+
+std::uint64_t backend::number_of(const std::string& process, const std::string& who) {
+    const auto [at, is_new] = numbers_.emplace(process, processes_.size());
+    if (is_new) {
+        processes_.push_back({process, who});
+    }
+    return at->second;
+}
+
+core::party backend::who(std::uint64_t number) const {
+    core::party handle;
+    handle.pid = static_cast<std::int64_t>(number);
+    return handle;
+}
+
+std::vector<std::string> backend::holder_texts(const core::record& of, core::store_now now) const {
+    std::vector<const core::grant*> live;
+    for (const auto& one : of.grants) {
+        if (one.live(now)) {
+            live.push_back(&one);
+        }
+    }
+    std::sort(live.begin(), live.end(), [](const auto* left, const auto* right) {
+        return left->fences.first < right->fences.first;
+    });
+    std::vector<std::string> texts;
+    for (const auto* one : live) {
+        const auto& from = processes_.at(one->process);
+        texts.insert(texts.end(),
+                     {std::to_string(one->fences.first),
+                      std::to_string(one->fences.last),
+                      std::to_string(one->weight),
+                      one->attached == core::attachment::attached ? "true" : "false",
+                      std::to_string(micros(one->granted)),
+                      std::to_string(micros(one->expires)),
+                      from.process,
+                      from.who});
+    }
+    return texts;
+}
+
+reply backend::run(store::postgres::statement which,
+                   const store::postgres::parameters& with,
+                   tables& on,
+                   const surroundings& around) {
+    const arguments given{with};
+    switch (which) {
+        case store::postgres::statement::execute:
+            return execute(given, on, around);
+        case store::postgres::statement::list:
+            return list(given, on, around);
+        case store::postgres::statement::purge:
+            return purge(given, on, around);
+        default:
+            throw std::logic_error{"the model has no such statement"};
+    }
+}
+
+// --- lease_execute_1 -----------------------------------------------------------------------------
+
+reply backend::execute(const arguments& with, tables& on, const surroundings& around) {
+    const auto asked = batch_of(with);
+    const auto now_us = around.now_us;
+    const store::rules_context context{now_of(now_us), number_of(asked.process, asked.who), *this};
+    transaction doing{on, around};
+
+    struct wish {
+        std::string key;
+        std::int64_t fence = 0;
+        bool all = false;
+    };
+    std::vector<wish> wishes;
+    std::vector<std::size_t> waited_for;
+    // Simple entries that took the short way: one row for all of a kind.
+    std::map<std::int64_t, std::vector<std::pair<std::size_t, core::fence_block>>> many;
+
+    const bool acquires =
+        std::any_of(asked.entries.begin(), asked.entries.end(), [](const auto& one) {
+            return std::holds_alternative<core::acquire>(one.what);
+        });
+    const auto quiet = asked.longest > 0 && acquires ? quiet_until(on, asked.longest, around) : 0;
+
+    rows told{column_count};
+    const auto begin_row = [&](std::size_t entry) {
+        told.begin();
+        told.number(o_entry, static_cast<std::int64_t>(entry) + 1);
+    };
+    for (std::size_t at = 0; at < asked.entries.size(); ++at) {
+        const auto& what = asked.entries[at].what;
+        const auto& key = core::key_of(what);
+        const auto* acquire = std::get_if<core::acquire>(&what);
+        const bool holds = std::holds_alternative<core::block>(what);
+        const auto known = on.leases.find(key);
+        bool locked = known != on.leases.end() && around.locked && around.locked(key);
+        if (locked && asked.alone) {
+            if (!around.is_let_go(key)) {
+                return failed("55P03", "canceling statement due to lock timeout");
+            }
+            locked = false;
+        }
+        // A row that is not seen is made by an acquire that may change something, or by a hold: then
+        // it is found to be there.
+        const bool in_time =
+            acquire != nullptr && (!acquire->not_after || context.now.lease <= *acquire->not_after);
+        const bool makes =
+            holds || (in_time && (quiet <= now_us || acquire->queue > microseconds{0}));
+        if (locked && (makes || acquire == nullptr)) {
+            begin_row(at);
+            told.number(o_what, says_locked);
+            continue;
+        }
+        lease_row scratch;
+        const bool is_there = known != on.leases.end() && !locked;
+        auto& row = is_there ? known->second : makes ? on.leases[key] : scratch;
+        const bool was_queued = !row.line.empty();
+
+        const auto queue = row.line.look(store::ticket_holder(what), context.now, nobody_is_gone);
+        auto found = store::describe(key, row.kept, context).result;
+        auto waits = not_ready(what, row, context, queue, quiet);
+        auto taken = waits ? std::move(*waits) : store::apply(what, row.kept, context, queue);
+        row.line.carry_out(taken, what, row.last_ticket, context);
+        auto& given = taken.reply;
+        if (!answers_results(what) || given.what == verdict::failed) {
+            // More than the specification asks for: the row is at hand.
+            given.result = std::move(found);
+        }
+
+        const auto* head = row.line.head(context.now, nobody_is_gone);
+        const bool told_of_waiters = given.what == verdict::renewed ||
+                                     given.what == verdict::released ||
+                                     given.what == verdict::finished;
+        if (told_of_waiters && head != nullptr) {
+            given.waiters = true;
+        } else if (told_of_waiters) {
+            waited_for.push_back(at);
+        }
+        if (taken.freed && head != nullptr && given.what != verdict::finished) {
+            doing.notify(processes_.at(head->process).process, key);
+        } else if (taken.freed) {
+            wishes.push_back(
+                {key, static_cast<std::int64_t>(row.kept.fence), given.what == verdict::finished});
+        }
+
+        const auto said = number_of_verdict(given.what);
+        const bool short_way =
+            asked.entries.size() > 1 && asked.entries[at].simple && is_there && !was_queued &&
+            !row.kept.result &&
+            (said == says_granted || said == says_renewed || said == says_released);
+        if (short_way) {
+            many[said].emplace_back(at, given.fences);
+        } else {
+            begin_row(at);
+            if (given.what == verdict::failed) {
+                write_failure(told, given, row);
+            } else {
+                write_answer(told,
+                             given,
+                             now_us,
+                             given.what == verdict::held || given.what == verdict::fence_moved
+                                 ? holder_texts(row.kept, context.now)
+                                 : std::vector<std::string>{});
+            }
+            if (given.result) {
+                told.number(o_now, now_us);
+                write_result(told, o_value, *given.result, now_us);
+            }
+        }
+        doing.done.emplace_back(what, std::move(given));
+    }
+    for (const auto& [said, entries] : many) {
+        std::vector<std::int64_t> numbers;
+        std::vector<std::int64_t> firsts;
+        std::vector<std::int64_t> lasts;
+        for (const auto& [entry, fences] : entries) {
+            numbers.push_back(static_cast<std::int64_t>(entry) + 1);
+            firsts.push_back(static_cast<std::int64_t>(fences.first));
+            lasts.push_back(static_cast<std::int64_t>(fences.last));
+        }
+        told.begin();
+        told.number(o_what, said);
+        told.number(o_now, now_us);
+        told.numbers(o_entries, numbers);
+        if (said != says_released) {
+            told.numbers(o_firsts, firsts);
+            told.numbers(o_lasts, lasts);
+        }
+    }
+
+    for (const auto& one : wishes) {
+        wake(doing, one.key, one.fence, one.all);
+    }
+    for (const auto at : waited_for) {
+        const auto all = on.waiters.find(core::key_of(asked.entries[at].what));
+        if (all != on.waiters.end() &&
+            std::any_of(all->second.begin(), all->second.end(), [&](const auto& one) {
+                return one.first != asked.process;
+            })) {
+            begin_row(at);
+            told.number(o_what, says_waited_for);
+        }
+    }
+    commit(doing);
+    reply whole;
+    whole.result = told.take();
+    return whole;
+}
+
+/// The process that was woken least lately; all, if every one has been woken since the last grant.
+void backend::wake(transaction& in, const std::string& key, std::int64_t fence, bool all) {
+    const auto found = in.on.waiters.find(key);
+    if (found == in.on.waiters.end()) {
+        return;
+    }
+    if (!all) {
+        std::pair<const std::string, waiter>* next = nullptr;
+        for (auto& one : found->second) {
+            const auto order = [](const auto& of) {
+                return std::tuple{of.second.woken, of.second.since, of.first};
+            };
+            if (one.second.woken < fence && in.around.listens(one.second.pid) &&
+                (next == nullptr || order(one) < order(*next))) {
+                next = &one;
+            }
+        }
+        if (next != nullptr) {
+            next->second.woken = fence;
+            in.notify(next->first, key);
+            return;
+        }
+    }
+    for (auto& [process, one] : found->second) {
+        one.woken = fence;
+        in.notify(process, key);
+    }
+}
+
+// --- the others ----------------------------------------------------------------------------------
+
+void backend::watch(const std::string& key,
+                    const std::string& process,
+                    std::int64_t pid,
+                    tables& on,
+                    const surroundings& around) const {
+    auto& all = on.waiters[key];
+    std::erase_if(all, [&](const auto& one) {
+        return one.first != process && !around.listens(one.second.pid);
+    });
+    const auto [at, is_new] = all.emplace(process, waiter{pid, around.now_us, -1});
+    if (!is_new) {
+        at->second.pid = pid;
+    }
+}
+
+void backend::unwatch(const std::string& key,
+                      const std::string& process,
+                      tables& on,
+                      const surroundings& around) {
+    const auto all = on.waiters.find(key);
+    const auto one =
+        all == on.waiters.end() ? decltype(all->second.begin()){} : all->second.find(process);
+    if (all == on.waiters.end() || one == all->second.end()) {
+        return;
+    }
+    const auto woken = one->second.woken;
+    all->second.erase(one);
+    const auto row = on.leases.find(key);
+    const auto fence =
+        row == on.leases.end() ? 0 : static_cast<std::int64_t>(row->second.kept.fence);
+    const bool queued = row != on.leases.end() && !row->second.line.empty();
+    transaction doing{on, around};
+    if (woken >= 0 && woken == fence && !queued) {
+        wake(doing, key, fence, false);
+    }
+    if (all->second.empty()) {
+        on.waiters.erase(all);
+    }
+    commit(doing);
+}
+
+reply backend::list(const arguments& with, const tables& on, const surroundings& around) const {
+    const auto prefix = std::string{with.text(0)};
+    const auto after = std::string{with.text(1)};
+    const auto limit = with.number(2);
+    const store::rules_context context{now_of(around.now_us), processes_.size(), *this};
+    rows told{list_column_count};
+    std::int64_t shown = 0;
+    for (auto at = on.leases.lower_bound(prefix);
+         at != on.leases.end() && at->first.starts_with(prefix);
+         ++at) {
+        const auto& [key, row] = *at;
+        if (key <= after) {
+            continue;
+        }
+        told.begin();
+        told.number(l_now, around.now_us);
+        if (shown++ == limit) {
+            break;
+        }
+        auto info = store::describe(key, row.kept, context);
+        row.line.describe(info, context, nobody_is_gone);
+        told.text(l_key, key);
+        told.number(l_fence, static_cast<std::int64_t>(info.fence));
+        told.number(l_capacity, info.part.capacity);
+        told.texts(l_holders, holder_texts(row.kept, context.now));
+        std::int64_t waiters = 0;
+        if (const auto all = on.waiters.find(key); all != on.waiters.end()) {
+            waiters = std::count_if(all->second.begin(), all->second.end(), [&](const auto& one) {
+                return around.listens(one.second.pid);
+            });
+        }
+        told.number(l_waiters, waiters);
+        told.number(l_queued, info.queued);
+        std::vector<std::string> queue;
+        for (const auto& one : info.queue) {
+            const auto& from = processes_.at(static_cast<std::size_t>(one.who.pid));
+            queue.insert(
+                queue.end(),
+                {std::to_string(around.now_us - one.waiting_for.count()), from.process, from.who});
+        }
+        told.texts(l_queue, queue);
+        if (info.result) {
+            write_result(told, l_value, *info.result, around.now_us);
+        }
+        told.number(l_blocked_until, micros(row.kept.blocked_until));
+        told.text(l_reason, row.kept.blocked_reason);
+    }
+    reply whole;
+    whole.result = told.take();
+    return whole;
+}
+
+reply backend::purge(const arguments& with, tables& on, const surroundings& around) {
+    const auto now = now_of(around.now_us);
+    const auto looks = with.number(1);
+    std::string last;
+    std::int64_t looked = 0;
+    for (auto at = on.leases.upper_bound(std::string{with.text(0)});
+         at != on.leases.end() && looked < looks;
+         ++looked) {
+        last = at->first;
+        auto& row = at->second;
+        const auto all = on.waiters.find(last);
+        const bool watched =
+            all != on.waiters.end() &&
+            std::any_of(all->second.begin(), all->second.end(), [&](const auto& one) {
+                return around.listens(one.second.pid);
+            });
+        const bool goes = store::purgeable(row.kept, now) && !watched &&
+                          !(around.locked && around.locked(last)) &&
+                          row.line.head(now, nobody_is_gone) == nullptr;
+        at = goes ? on.leases.erase(at) : std::next(at);
+    }
+    rows told{1};
+    told.begin();
+    told.text(0, looked < looks ? "" : last);
+    reply whole;
+    whole.result = told.take();
+    return whole;
+}
+
+}  // namespace dibs::simulation::postgres
