@@ -47,6 +47,12 @@ class slots_check {
         return end != nullptr && end->ph == phase::ok;
     }
 
+    /// Or it is unknown whether that was taken down.
+    [[nodiscard]] bool may_be_done(position start) const {
+        const auto* end = all_.end_of(all_.events[start]);
+        return end != nullptr && (end->ph == phase::ok || end->ph == phase::info);
+    }
+
     /// Starts that the policy does not allow.
     void judge_starts(text_id key, const slot_runs& runs) {
         const auto& told = all_.events[runs.told];
@@ -96,7 +102,7 @@ class slots_check {
         const auto& told = all_.events[runs.told];
         if (told[field::must_complete] == 0 || all_.text(told, field::policy) == "at_most_once" ||
             std::any_of(runs.starts.begin(), runs.starts.end(), [&](position start) {
-                return done(start);
+                return may_be_done(start);
             })) {
             return;
         }

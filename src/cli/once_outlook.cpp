@@ -48,14 +48,10 @@ outlook look_ahead(const once_options& options, const dibs::record& record) {
     if (!record.holders.empty()) {
         return {false, quoted_key(key) + " is held by " + describe_holder(record.holders.front())};
     }
-    if (kept && record.kept->fresh) {
-        const auto state = kept->state == recipes::slot_state::done ? slot_verdict::done
-                           : kept->next_at_ms != 0                  ? slot_verdict::waiting
-                                                                    : slot_verdict::failed;
+    if (kept && (recipes::is_final(*kept) || options.terms.at_most_once)) {
+        const auto state =
+            kept->state == recipes::slot_state::done ? slot_verdict::done : slot_verdict::failed;
         return {false, describe_slot(key, state, kept)};
-    }
-    if (kept && options.terms.at_most_once) {
-        return {false, describe_slot(key, slot_verdict::failed, kept)};
     }
     if (kept && detail::back_off_left(*kept, std::chrono::floor<milliseconds>(record.kept->age)) >
                     milliseconds::zero()) {

@@ -88,9 +88,7 @@ class once_session {
             report_.outcome = "signal";
             report_.message = std::string("ended by ") + signal_name(signal) + " while waiting";
             if (found.granted) {
-                // Nothing was run: whoever comes next may.
-                std::error_code ignored;
-                (void)found.granted->release(ignored);
+                detail::withdraw_slot(through, found, options_.terms);
             }
             return exit_status::signal_base + signal;
         }

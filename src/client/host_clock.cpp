@@ -12,4 +12,10 @@ core::store_now host_clock_now() noexcept {
             core::wall_instant{std::chrono::duration_cast<core::microseconds>(wall)}};
 }
 
+std::int64_t calendar_ms() noexcept {
+    return std::chrono::duration_cast<core::milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
 }  // namespace dibs::detail

@@ -4,6 +4,8 @@
 #include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
+#include "client/host_clock.hpp"
+#include "client/recipe_call.hpp"
 #include "client/shown_records.hpp"
 #include "client/this_process.hpp"
 #include "core/key.hpp"
@@ -20,12 +22,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr milliseconds shortest_keep = std::chrono::seconds{1};
-
-std::int64_t calendar_ms() {
-    return std::chrono::duration_cast<milliseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
 
 microseconds in_microseconds(milliseconds span) {
     return span >= std::chrono::duration_cast<milliseconds>(microseconds::max())
@@ -64,81 +60,9 @@ work_verdict shown(recipes::idempotent_verdict verdict) noexcept {
     return work_verdict::trouble;
 }
 
-/// The recipe and the call under way, made and used on the executor alone.
-struct claim_state {
-    std::unique_ptr<recipes::idempotent> recipe;
-    recipes::idempotent::call_ptr call;
-    bool cancelled = false;
-};
-
 std::unique_ptr<recipes::idempotent> recipe_on(client_core& core) {
     return std::make_unique<recipes::idempotent>(
         core.env(), core.batcher(), core.mutex(), calendar_ms);
-}
-
-recipes::idempotent_outcome outcome_of(const std::shared_ptr<client_core>& core,
-                                       const work_terms& asked,
-                                       std::stop_token stop) {
-    const auto state = std::make_shared<claim_state>();
-    recipes::idempotent_outcome outcome;
-    const std::stop_callback on_stop(std::move(stop), [&core, state] {
-        core->post([core, state] {
-            state->cancelled = true;
-            if (state->call && !core->closed()) {
-                state->recipe->cancel(state->call);
-            }
-        });
-    });
-    core->run([&](core::task done) {
-        if (core->closed() || state->cancelled) {
-            outcome.error = errc::cancelled;
-            if (core->closed()) {
-                auto refusal = core->refusal();
-                outcome.error = refusal.error;
-                outcome.detail = std::move(refusal.detail);
-            }
-            done();
-            return;
-        }
-        state->recipe = recipe_on(*core);
-        state->call = state->recipe->claim(
-            terms_of_work(asked),
-            [&outcome, state, done = std::move(done)](recipes::idempotent_outcome ended) mutable {
-                state->call.reset();
-                outcome = std::move(ended);
-                done();
-            });
-    });
-    return outcome;
-}
-
-/// Runs one of the recipe's two ends.
-template <typename End>
-release_outcome end_work(client& through, lease& held, std::error_code& error, End end) noexcept {
-    error.clear();
-    const auto core = lease_access::core(through);
-    const auto handle = lease_access::handle(held);
-    if (!core || !handle) {
-        return release_outcome::not_held;
-    }
-    std::unique_ptr<recipes::idempotent> recipe;
-    recipes::release_reply told;
-    core->run([&](core::task done) {
-        if (core->closed()) {
-            told.error = errc::closed;
-            done();
-            return;
-        }
-        recipe = recipe_on(*core);
-        end(*recipe,
-            handle->state,
-            [&told, done = std::move(done)](recipes::release_reply heard) mutable {
-                told = std::move(heard);
-                done();
-            });
-    });
-    error = told.error;
-    return told.released ? release_outcome::released : release_outcome::not_held;
 }
 
 }  // namespace
@@ -173,7 +97,8 @@ work_claim claim_work(client& through, const work_terms& asked, std::stop_token 
         fail(errc::invalid_argument, fault);
         return told;
     }
-    auto outcome = outcome_of(core, asked, std::move(stop));
+    auto outcome = claim_and_wait<recipes::idempotent_outcome>(
+        core, terms_of_work(asked), std::move(stop), recipe_on);
     told.verdict = shown(outcome.verdict);
     if (outcome.error) {
         told.verdict = work_verdict::trouble;
@@ -203,22 +128,24 @@ release_outcome keep_answer(client& through,
                             const work_terms& asked,
                             recipes::idempotent_record mine,
                             std::error_code& error) noexcept {
-    return end_work(through,
-                    held,
-                    error,
-                    [&](recipes::idempotent& recipe,
-                        const recipes::lease_ptr& lease,
-                        recipes::mutex::release_completion done) {
-                        recipe.finish(
-                            lease, terms_of_work(asked), std::move(mine), std::move(done));
-                    });
+    return end_and_wait(through,
+                        held,
+                        error,
+                        recipe_on,
+                        [&](recipes::idempotent& recipe,
+                            const recipes::lease_ptr& lease,
+                            recipes::mutex::release_completion done) {
+                            recipe.finish(
+                                lease, terms_of_work(asked), std::move(mine), std::move(done));
+                        });
 }
 
 release_outcome abandon_work(client& through, lease& held, std::error_code& error) noexcept {
-    return end_work(
+    return end_and_wait(
         through,
         held,
         error,
+        recipe_on,
         [](recipes::idempotent& recipe,
            const recipes::lease_ptr& lease,
            recipes::mutex::release_completion done) { recipe.abandon(lease, std::move(done)); });

@@ -3,6 +3,7 @@
 
 #include "client/boot_time_source.hpp"
 #include "client/complaint.hpp"
+#include "client/host_clock.hpp"
 #include "core/duration.hpp"
 #include "core/key.hpp"
 
@@ -20,12 +21,6 @@ using recipes::cached_wish;
 
 /// A fetch may fail with a text as long as a web page.
 constexpr std::size_t longest_trouble = 500;
-
-std::int64_t calendar_ms() {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
 
 struct get_state {
     recipes::cached_value::call_ptr call;

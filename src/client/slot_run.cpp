@@ -4,6 +4,8 @@
 #include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
+#include "client/host_clock.hpp"
+#include "client/recipe_call.hpp"
 #include "client/shown_records.hpp"
 #include "client/this_process.hpp"
 #include "core/key.hpp"
@@ -20,12 +22,6 @@ namespace dibs::detail {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::int64_t calendar_ms() {
-    return std::chrono::duration_cast<milliseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
 
 /// The kernel's name of this boot; empty where it cannot be read.
 std::string boot_id() {
@@ -73,13 +69,6 @@ slot_verdict shown(recipes::once_verdict verdict) noexcept {
     return slot_verdict::trouble;
 }
 
-/// The recipe and the call under way, made and used on the executor alone.
-struct claim_state {
-    std::unique_ptr<recipes::once> recipe;
-    recipes::once::call_ptr call;
-    bool cancelled = false;
-};
-
 std::unique_ptr<recipes::once> recipe_on(client_core& core) {
     return std::make_unique<recipes::once>(core.env(), core.store(), core.mutex(), calendar_ms);
 }
@@ -110,39 +99,8 @@ slot_claim claim_slot(client& through, const slot_terms& asked, std::stop_token 
         fail(errc::invalid_argument, fault);
         return told;
     }
-    const auto state = std::make_shared<claim_state>();
-    recipes::once_outcome outcome;
-    {
-        const std::stop_callback on_stop(stop, [&core, state] {
-            core->post([core, state] {
-                state->cancelled = true;
-                if (state->call && !core->closed()) {
-                    state->recipe->cancel(state->call);
-                }
-            });
-        });
-        core->run([&](core::task done) {
-            if (core->closed() || state->cancelled) {
-                outcome.error = errc::cancelled;
-                if (core->closed()) {
-                    auto refusal = core->refusal();
-                    outcome.error = refusal.error;
-                    outcome.detail = std::move(refusal.detail);
-                }
-                done();
-                return;
-            }
-            state->recipe = recipe_on(*core);
-            auto terms = terms_of_slot(asked);
-            state->call = state->recipe->claim(
-                std::move(terms),
-                [&outcome, state, done = std::move(done)](recipes::once_outcome ended) mutable {
-                    state->call.reset();
-                    outcome = std::move(ended);
-                    done();
-                });
-        });
-    }
+    auto outcome = claim_and_wait<recipes::once_outcome>(
+        core, terms_of_slot(asked), std::move(stop), recipe_on);
     told.verdict = shown(outcome.verdict);
     if (outcome.error) {
         told.verdict = slot_verdict::trouble;
@@ -169,33 +127,38 @@ release_outcome finish_slot(client& through,
                             run_end how,
                             int status,
                             std::error_code& error) noexcept {
-    error.clear();
-    const auto core = lease_access::core(through);
-    const auto handle = lease_access::handle(held);
-    if (!core || !handle || core->closed()) {
-        return release_outcome::not_held;
+    return end_and_wait(through,
+                        held,
+                        error,
+                        recipe_on,
+                        [&](recipes::once& recipe,
+                            const recipes::lease_ptr& lease,
+                            recipes::mutex::release_completion done) {
+                            const auto terms = terms_of_slot(asked);
+                            if (how == run_end::interrupted) {
+                                recipe.interrupt(lease, terms, mine, status, std::move(done));
+                            } else {
+                                const bool success = how == run_end::succeeded;
+                                recipe.finish(lease, terms, mine, success, status, std::move(done));
+                            }
+                        });
+}
+
+void withdraw_slot(client& through, slot_claim& claim, const slot_terms& asked) noexcept {
+    std::error_code ignored;
+    (void)end_and_wait(through,
+                       *claim.granted,
+                       ignored,
+                       recipe_on,
+                       [&](recipes::once& recipe,
+                           const recipes::lease_ptr& lease,
+                           recipes::mutex::release_completion done) {
+                           recipe.withdraw(
+                               lease, terms_of_slot(asked), claim.found, std::move(done));
+                       });
+    if (claim.turn) {
+        (void)claim.turn->release(ignored);
     }
-    recipes::release_reply told;
-    core->run([&](core::task done) {
-        if (core->closed()) {
-            done();
-            return;
-        }
-        const auto terms = terms_of_slot(asked);
-        const auto recipe = recipe_on(*core);
-        auto end = [&told, done = std::move(done)](recipes::release_reply heard) mutable {
-            told = std::move(heard);
-            done();
-        };
-        if (how == run_end::interrupted) {
-            recipe->interrupt(handle->state, terms, mine, status, std::move(end));
-        } else {
-            const bool success = how == run_end::succeeded;
-            recipe->finish(handle->state, terms, mine, success, status, std::move(end));
-        }
-    });
-    error = told.error;
-    return told.released ? release_outcome::released : release_outcome::not_held;
 }
 
 void forget_slots(client& through,

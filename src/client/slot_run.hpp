@@ -72,6 +72,9 @@ enum class run_end : std::uint8_t { succeeded, failed, interrupted };
                                           int status,
                                           std::error_code& error) noexcept;
 
+/// A granted slot was not run after all: gives it back as it was found. Best effort.
+void withdraw_slot(client& through, slot_claim& claim, const slot_terms& terms) noexcept;
+
 /// Forgets slots of the job that lie more than `terms.keep` before this planned one (recipes/slot_memory.hpp), as far as
 /// that is quickly done. `name_at` names the slot that a moment lies in.
 void forget_slots(client& through,

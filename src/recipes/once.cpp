@@ -17,12 +17,30 @@ namespace {
 
 constexpr microseconds longest_backoff = std::chrono::hours{1};
 
+constexpr std::string_view not_ours = "the key keeps a result that is not a slot's";
+
 /// Who waits for the end of an operator's hold looks again this often: it may be lifted.
 constexpr nanoseconds hold_looked_at_every = std::chrono::seconds{2};
 
 /// How long the store keeps what becomes of the slot.
 microseconds lasting(const once_terms& terms) {
     return terms.begin_ms || terms.at_most_once ? core::result_to_keep::forever : terms.keep;
+}
+
+/// As fresh as it lasts: whoever has not read it is not granted the slot.
+core::result_to_keep to_keep(const once_terms& terms, const slot_record& record) {
+    return {.value = to_text(record), .fresh = lasting(terms), .keep = lasting(terms)};
+}
+
+/// For who was granted the slot and does not run it: so that nothing has happened.
+core::result_to_keep as_before(const once_terms& terms, std::optional<slot_record> found) {
+    if (!found) {
+        return {};
+    }
+    if (found->next_at_ms != 0) {
+        found->next_at_ms = found->ended_ms;  // its back-off is over, and does not begin anew
+    }
+    return to_keep(terms, *found);
 }
 
 void give_back(mutex& keys, const once_terms& terms, const lease_ptr& turn) {
@@ -65,8 +83,8 @@ class once::call {
     mutex::call_ptr asking;
     lease_ptr turn;
     slot_record mine;
-    std::optional<slot_record> previous;  ///< as it was when the attempt was numbered
-    core::kept_result previous_kept;
+    std::optional<slot_record> previous;  ///< by which the attempt is numbered
+    core::fence_number seen = 0;          ///< of that record, which may be passed over
     bool finished = false;
 };
 
@@ -114,13 +132,12 @@ void once::found_record(const call_ptr& which, core::page page) {
         return;
     }
     which->previous.reset();
-    which->previous_kept = {};
+    which->seen = 0;
     if (!page.records.empty() && page.records.front().result) {
         const auto& record = page.records.front();
         if (settled_by(which, *record.result, record.holders.empty())) {
             return;
         }
-        which->previous_kept = *record.result;
     }
     if (which->previous || !which->terms.begin_ms) {
         look_for_hold(which);
@@ -245,12 +262,11 @@ void once::ask(const call_ptr& which) {
     mine.user = terms.who.user;
     mine.started_ms = now_();
     mine.begin_ms = terms.begin_ms;
+    mine.at_most_once = terms.at_most_once;
     auto asked = terms.acquire;
     asked.wait = wait_left(*which);
-    asked.mark =
-        core::result_to_keep{.value = to_text(mine),
-                             .fresh = terms.at_most_once ? lasting(terms) : microseconds{0},
-                             .keep = lasting(terms)};
+    asked.seen = which->seen;
+    asked.mark = to_keep(terms, mine);
     // After a cancel this object may be gone; the keys are not.
     which->asking = keys_.acquire(key_of_slot(terms.job, terms.slot),
                                   std::move(asked),
@@ -259,7 +275,9 @@ void once::ask(const call_ptr& which) {
                                       if (!which->finished) {
                                           acquired(which, std::move(outcome));
                                       } else if (outcome.lease) {
-                                          keys.release(outcome.lease, [](release_reply) {});
+                                          keys.release(outcome.lease,
+                                                       as_before(which->terms, which->previous),
+                                                       [](release_reply) {});
                                       }
                                   });
 }
@@ -271,52 +289,30 @@ bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool
     if (!which->previous) {
         fail(which,
              newer ? errc::newer_format : errc::store_damaged,
-             newer ? "the slot's record was written by a newer release"
-                   : "the key keeps a result that is not a slot's");
+             newer ? "the slot's record was written by a newer release" : std::string(not_ours));
         return true;
     }
-    const bool ended_for_good =
-        which->previous->state == slot_state::done ||
-        (which->previous->state == slot_state::failed && which->previous->next_at_ms == 0);
-    const bool settled = kept.fresh || ended_for_good;
-    if (!settled && nobody_holds && which->terms.at_most_once) {
-        // A run that did not ask for this has started it, and its end may be lost.
+    // The outcome of a run that goes on will have the fence of its mark.
+    which->seen = nobody_holds ? kept.fence : 0;
+    const auto& found = *which->previous;
+    const bool ended = found.state == slot_state::done || found.state == slot_state::failed;
+    if (!ended && !nobody_holds) {
+        return false;
+    }
+    // A run that may be started again is none that who asks for "at most once" may follow.
+    if (is_final(found) || (which->terms.at_most_once && nobody_holds)) {
         once_outcome outcome;
-        outcome.found = which->previous;
-        outcome.verdict = once_verdict::failed;
+        outcome.found = found;
+        outcome.verdict =
+            found.state == slot_state::done ? once_verdict::done : once_verdict::failed;
         end(which, std::move(outcome));
         return true;
     }
-    if (!settled) {
-        const auto left = back_off_left(*which->previous,
-                                        std::chrono::floor<milliseconds>(kept.age),
-                                        which->terms.boot,
-                                        boot_ms(env_.time.now()));
-        return left > milliseconds::zero() && wait_out(which, left);
-    }
-    once_outcome outcome;
-    outcome.found = which->previous;
-    switch (which->previous->state) {
-        case slot_state::done:
-            outcome.verdict = once_verdict::done;
-            break;
-        case slot_state::failed:
-            outcome.verdict = once_verdict::failed;
-            break;
-        case slot_state::started:
-            if (!nobody_holds) {
-                return false;
-            }
-            outcome.verdict = once_verdict::failed;  // at most once, and its run never ended
-            break;
-        case slot_state::interrupted:
-            outcome.verdict = once_verdict::failed;  // at most once
-            break;
-        case slot_state::skipped:
-            return false;
-    }
-    end(which, std::move(outcome));
-    return true;
+    const auto left = back_off_left(found,
+                                    std::chrono::floor<milliseconds>(kept.age),
+                                    which->terms.boot,
+                                    boot_ms(env_.time.now()));
+    return left > milliseconds::zero() && wait_out(which, left);
 }
 
 /// A failed run may be tried again after `left`: waits for that, or says so. Always true.
@@ -343,13 +339,11 @@ void once::acquired(const call_ptr& which, mutex_outcome outcome) {
     once_outcome told;
     if (outcome.lease) {
         const auto& kept = outcome.result;
-        bool as_seen = !kept || (kept->fence == which->previous_kept.fence &&
-                                 kept->value == which->previous_kept.value);
-        // Whoever was at it while we waited for its end has started it.
-        as_seen = as_seen && !(kept && which->terms.at_most_once);
         // Our own mark is there when the store executed the request twice.
-        if (!as_seen && kept->fence != outcome.lease->fence()) {
-            give_back_and_retry(which, outcome.lease, *kept);
+        if (kept && kept->fence > which->seen && kept->fence != outcome.lease->fence()) {
+            // Something of another recipe, which is no longer fresh but may still be needed.
+            keys_.release(outcome.lease, as_it_was(*kept), [](release_reply) {});
+            fail(which, errc::store_damaged, std::string(not_ours));
             return;
         }
         told.verdict = once_verdict::granted;
@@ -358,8 +352,11 @@ void once::acquired(const call_ptr& which, mutex_outcome outcome) {
         told.mine = which->mine;
         told.found = which->previous;
     } else if (outcome.done) {
-        if (!outcome.result || !settled_by(which, *outcome.result, true)) {
+        if (!outcome.result) {
             fail(which, errc::store_damaged, "the store tells of a result that it does not show");
+        } else if (!settled_by(which, *outcome.result, true)) {
+            // Whoever was at it is gone, and left a slot that may be run: its attempt has the next number.
+            look_for_hold(which);
         }
         return;
     } else if (outcome.blocked) {
@@ -375,27 +372,6 @@ void once::acquired(const call_ptr& which, mutex_outcome outcome) {
     end(which, std::move(told));
 }
 
-/// Another run came and went since the attempt was numbered: our mark would undercount. Puts back
-/// what was there.
-void once::give_back_and_retry(const call_ptr& which,
-                               const lease_ptr& lease,
-                               const core::kept_result& found) {
-    keys_.release(lease, as_it_was(found), [this, which](const release_reply& told) {
-        if (which->finished) {
-            return;
-        }
-        if (told.error) {
-            fail(which, told.error, told.detail);
-        } else {
-            env_.exec.post([this, which] {
-                if (!which->finished) {
-                    begin(which);
-                }
-            });
-        }
-    });
-}
-
 nanoseconds once::wait_left(const call& which) const {
     if (which.wait_until == instant::max()) {
         return nanoseconds::max();
@@ -404,15 +380,10 @@ nanoseconds once::wait_left(const call& which) const {
 }
 
 core::result_to_keep once::outcome_to_keep(const once_terms& terms, slot_record& mine) const {
-    core::result_to_keep kept;
-    kept.keep = lasting(terms);
-    kept.fresh = lasting(terms);
     if (mine.state == slot_state::failed) {
         ++mine.failures;
         if (mine.failures <= terms.retries && !terms.at_most_once) {
-            // Whoever asks counts the back-off. Fresh for so long, the record of a host whose clock
-            // was ahead would hold the slot back until the others' clocks have caught up.
-            kept.fresh = microseconds{0};
+            // Whoever asks counts the back-off.
             const auto pause =
                 std::chrono::ceil<milliseconds>(backoff_after(terms.backoff, mine.failures));
             mine.next_at_ms = mine.ended_ms + pause.count();
@@ -420,8 +391,7 @@ core::result_to_keep once::outcome_to_keep(const once_terms& terms, slot_record&
             mine.ended_boot_ms = boot_ms(env_.time.now());
         }
     }
-    kept.value = to_text(mine);
-    return kept;
+    return to_keep(terms, mine);
 }
 
 void once::finish(const lease_ptr& lease,
@@ -466,11 +436,14 @@ void once::interrupt(const lease_ptr& lease,
     mine.state = slot_state::interrupted;
     mine.status = status;
     mine.ended_ms = now_();
-    core::result_to_keep kept;
-    kept.value = to_text(mine);
-    kept.keep = lasting(terms);
-    kept.fresh = terms.at_most_once ? lasting(terms) : microseconds{0};
-    keys_.release(lease, std::move(kept), std::move(done));
+    keys_.release(lease, to_keep(terms, mine), std::move(done));
+}
+
+void once::withdraw(const lease_ptr& lease,
+                    const once_terms& terms,
+                    std::optional<slot_record> found,
+                    mutex::release_completion done) {
+    keys_.release(lease, as_before(terms, std::move(found)), std::move(done));
 }
 
 void once::cancel(const call_ptr& which, errc why) {

@@ -13,6 +13,10 @@
 //        interrupted: a   └──┘          └──after the back-off: a new grant──▶ started
 //        new grant at once
 //
+// All of it is as fresh as a result, so a store that has something refuses the grant and tells what it has, in one step.
+// Only who has read that, and may run the slot again, asks to pass over it (`seen`): so attempts are numbered without a
+// gap, and no run is granted by what was there before another one.
+//
 // At least once: a crash between the effect and the outcome repeats the effect. With `at_most_once`
 // a slot that was started is never granted again; a crash loses it. A run whose lease was lost has
 // failed, never succeeded; where the store cannot be told so, or somebody has begun anew, "started" stays.
@@ -139,6 +143,12 @@ class once {
                    int status,
                    mutex::release_completion done);
 
+    /// A granted slot was not run after all: what was kept before (`found` of the grant) counts again.
+    void withdraw(const lease_ptr& lease,
+                  const once_terms& terms,
+                  std::optional<slot_record> found,
+                  mutex::release_completion done);
+
     /// The key's record as it stands: what a claim would find. Reads alone.
     void look(const std::string& key, core::unique_function<void(core::page)> done);
 
@@ -154,9 +164,6 @@ class once {
     [[nodiscard]] bool wait_out(const call_ptr& which, core::microseconds left);
     void acquired(const call_ptr& which, mutex_outcome outcome);
     bool settled_by(const call_ptr& which, const core::kept_result& kept, bool nobody_holds);
-    void give_back_and_retry(const call_ptr& which,
-                             const lease_ptr& lease,
-                             const core::kept_result& found);
     [[nodiscard]] core::nanoseconds wait_left(const call& which) const;
     [[nodiscard]] core::result_to_keep outcome_to_keep(const once_terms& terms,
                                                        slot_record& mine) const;

@@ -53,6 +53,11 @@ std::chrono::milliseconds back_off_left(const slot_record& record,
     return std::max(milliseconds::zero(), std::min(pause - passed, pause));
 }
 
+bool is_final(const slot_record& record) noexcept {
+    return record.at_most_once || record.state == slot_state::done ||
+           (record.state == slot_state::failed && record.next_at_ms == 0);
+}
+
 std::string to_text(const slot_record& record) {
     json shown{{"v", format},
                {"job", record.job},
@@ -73,6 +78,9 @@ std::string to_text(const slot_record& record) {
     if (!record.boot.empty()) {
         shown["boot"] = record.boot;
         shown["ended_boot"] = record.ended_boot_ms;
+    }
+    if (record.at_most_once) {
+        shown["at_most_once"] = true;
     }
     if (record.lost) {
         shown["lost"] = true;
@@ -125,6 +133,9 @@ std::optional<slot_record> slot_record_of(std::string_view text, bool& newer) {
         if (read.contains("boot")) {
             made.boot = read["boot"];
             made.ended_boot_ms = read.at("ended_boot");
+        }
+        if (read.contains("at_most_once")) {
+            made.at_most_once = read["at_most_once"];
         }
         if (read.contains("lost")) {
             made.lost = read["lost"];

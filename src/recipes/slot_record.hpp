@@ -23,8 +23,9 @@ enum class slot_state : std::uint8_t {
 struct slot_record {
     std::string job;
     std::string slot;
-    unsigned attempt = 0;   ///< of this run, from 1
-    unsigned failures = 0;  ///< runs so far that ended and failed
+    unsigned attempt = 0;       ///< of this run, from 1
+    unsigned failures = 0;      ///< runs so far that ended and failed
+    bool at_most_once = false;  ///< once started, nobody runs the slot again
     slot_state state = slot_state::started;
     bool lost = false;          ///< failed: its lease was lost, so others may have been at it too
     std::optional<int> status;  ///< exit status, once it has ended
@@ -49,6 +50,9 @@ struct slot_record {
                                                       std::chrono::milliseconds age,
                                                       std::string_view boot,
                                                       std::int64_t now_boot_ms) noexcept;
+
+/// Nobody will run the slot again, unless somebody is at it now.
+[[nodiscard]] bool is_final(const slot_record& record) noexcept;
 
 [[nodiscard]] std::string_view name_of(slot_state state) noexcept;
 

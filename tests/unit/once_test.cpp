@@ -480,6 +480,75 @@ TEST_F(Once, AnInterruptedRunIsFreeAtOnceAndUsesUpNoRetry) {
     EXPECT_EQ(a.claim().verdict, once_verdict::failed);
 }
 
+/// However many wait, the end of a run is the beginning of the next one, and no attempt is counted that was none.
+TEST_F(Once, ManyWhoWaitAreGrantedOneAfterTheOtherAtOnce) {
+    std::vector<std::unique_ptr<host>> hosts;
+    std::vector<host::told_ptr> calls;
+    auto terms = a.terms(1h);
+    terms.retries = 20;
+    terms.backoff = 0s;
+    auto run = a.claim(terms);
+    for (int number = 0; number < 12; ++number) {
+        hosts.push_back(std::make_unique<host>(world, space, "waiter" + std::to_string(number)));
+        calls.push_back(hosts.back()->start(terms));
+    }
+    world.advance(1s);
+    EXPECT_TRUE(a.interrupt(run, 143, terms).released);
+    std::vector<bool> ended(hosts.size());
+    for (unsigned attempt = 2; attempt <= 13; ++attempt) {
+        const auto granted = [&](std::size_t at) {
+            return !ended[at] && calls[at]->has_value() &&
+                   (*calls[at])->verdict == once_verdict::granted;
+        };
+        std::size_t who = hosts.size();
+        ASSERT_TRUE(world.run_until(
+            [&] {
+                for (who = 0; who < hosts.size() && !granted(who); ++who) {
+                }
+                return who < hosts.size();
+            },
+            3s))
+            << "attempt " << attempt;
+        ended[who] = true;
+        EXPECT_EQ((*calls[who])->mine.attempt, attempt);
+        if (attempt % 3 == 0) {
+            EXPECT_TRUE(hosts[who]->interrupt(**calls[who], 143, terms).released);
+        } else {
+            EXPECT_TRUE(hosts[who]->finish(**calls[who], false, 3, terms).released);
+        }
+    }
+}
+
+TEST_F(Once, ASlotThatWasGrantedAndNotRunIsAsItWas) {
+    const auto withdraw = [&](host& by, const once_outcome& run, const once_terms& terms) {
+        std::optional<release_reply> told;
+        by.slots.withdraw(
+            run.lease, terms, run.found, [&](release_reply heard) { told = std::move(heard); });
+        EXPECT_TRUE(world.run_until([&] { return told.has_value(); }, 1min));
+        EXPECT_TRUE(told && told->released);
+    };
+    auto careful = a.terms();
+    careful.at_most_once = true;
+    withdraw(a, a.claim(careful), careful);
+    const auto first = b.claim(careful);
+    ASSERT_EQ(first.verdict, once_verdict::granted) << "nobody has started it";
+    EXPECT_EQ(first.mine.attempt, 1U);
+
+    auto terms = a.terms();
+    terms.slot = "another";
+    terms.retries = 1;
+    terms.backoff = 1min;
+    EXPECT_TRUE(a.finish(a.claim(terms), false, 3, terms).released);
+    world.advance(1min);
+    const auto second = b.claim(terms);
+    ASSERT_EQ(second.verdict, once_verdict::granted);
+    withdraw(b, second, terms);
+    const auto again = c.claim(terms);
+    ASSERT_EQ(again.verdict, once_verdict::granted) << "its back-off does not begin anew";
+    EXPECT_EQ(again.mine.attempt, 2U);
+    EXPECT_EQ(again.mine.failures, 1U);
+}
+
 TEST_F(Once, AnInterruptedRunThatMayBeStartedOnceIsNeverGrantedAgain) {
     auto careful = a.terms();
     careful.at_most_once = true;

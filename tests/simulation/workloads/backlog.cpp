@@ -322,7 +322,8 @@ class backlog final : public workload {
                 }
                 note_released(who->by, call, key, told);
                 if (job_call != 0) {
-                    call_line(who->by, "job", told.released ? "ok" : "info", job_call, key);
+                    const auto* phase = told.released ? "ok" : told.error ? "info" : "fail";
+                    call_line(who->by, "job", phase, job_call, key);
                 }
                 if (!told.released) {
                     who->due.clear();

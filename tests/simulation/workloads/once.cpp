@@ -195,7 +195,10 @@ class once_per_slot final : public workload {
                         .text("error", told.error ? told.error.message() : "not_held");
                 }
                 if (job_call != 0) {
-                    const auto* phase = !told.released ? "info" : success ? "ok" : "fail";
+                    // Who has lost its lease has failed; where the outcome may be kept, it is unknown.
+                    const auto* phase = told.released && success ? "ok"
+                                        : told.error             ? "info"
+                                                                 : "fail";
                     call_line(who->by, "job", phase, job_call, key);
                 }
                 rest(who);
