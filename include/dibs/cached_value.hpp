@@ -195,7 +195,8 @@ class cached_text {
 /// outcome_unknown a value and its credential were fetched and could not be stored.
 ///
 /// Thread safety: get and reject from any thread at the same time. The client must outlive it. The destructor asks a fetch
-/// under way to stop, and waits for it.
+/// under way to stop, and waits for it; and until a credential that it has brought is stored, as long as that may succeed
+/// (while the lease lasts, and some), since no other process has it.
 template <typename T = std::string>
 class cached_value {
   public:
@@ -223,7 +224,8 @@ class cached_value {
     /// fleet, however many say this of the same value. Does nothing when a newer one was read already.
     void reject(const T& value) { text_.reject(cached_codec<T>::encode(value)); }
 
-    /// Forgets value, credential and failures for all processes: after a new login. Throws as get.
+    /// Forgets value, credential and failures for all processes: after a new login. Throws as get; errc::timed_out when it is
+    /// being fetched for longer than `wait`.
     void forget(std::chrono::milliseconds wait = std::chrono::seconds{30}) { text_.forget(wait); }
 
   private:

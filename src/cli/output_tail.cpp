@@ -97,7 +97,8 @@ void output_tail::copy() noexcept {
     }
 }
 
-/// False: nobody writes there any more.
+/// False: nobody writes there any more, or nobody reads what is passed on: then the command is told as it would be without
+/// this, by SIGPIPE.
 bool output_tail::pass(stream& from) noexcept {
     std::array<char, 4096> piece{};
     const auto got = ::read(from.reader.get(), piece.data(), piece.size());
@@ -108,21 +109,24 @@ bool output_tail::pass(stream& from) noexcept {
         return false;
     }
     const auto length = static_cast<std::size_t>(got);
-    write_all(from.onward, piece.data(), length);
     kept_.append(piece.data(), length);
     if (kept_.size() > most_) {
         kept_.erase(0, kept_.size() - most_);
     }
+    if (!write_all(from.onward, piece.data(), length)) {
+        from.reader = {};
+        return false;
+    }
     return true;
 }
 
-void output_tail::write_all(int to, const char* text, std::size_t length) noexcept {
+bool output_tail::write_all(int to, const char* text, std::size_t length) noexcept {
     while (length > 0) {
         std::array<pollfd, 2> wanted{pollfd{to, POLLOUT, 0}, pollfd{finishing_.get(), POLLIN, 0}};
         if (told_to_finish()) {
             wanted[1].fd = -1;
             if (::poll(wanted.data(), wanted.size(), reader_patience_ms) == 0) {
-                return;  // nobody reads, and the command has ended
+                return true;  // nobody reads, and the command has ended
             }
         } else if (::poll(wanted.data(), wanted.size(), -1) < 0 || wanted[0].revents == 0) {
             continue;
@@ -132,11 +136,12 @@ void output_tail::write_all(int to, const char* text, std::size_t length) noexce
             if (errno == EINTR || errno == EAGAIN) {
                 continue;
             }
-            return;  // whoever read it has gone; the command goes on
+            return errno != EPIPE;
         }
         text += written;
         length -= static_cast<std::size_t>(written);
     }
+    return true;
 }
 
 }  // namespace dibs::cli

@@ -35,7 +35,8 @@ class output_tail {
     };
     void copy() noexcept;
     bool pass(stream& from) noexcept;
-    void write_all(int to, const char* text, std::size_t length) noexcept;
+    /// False: whoever read it has gone.
+    [[nodiscard]] bool write_all(int to, const char* text, std::size_t length) noexcept;
     [[nodiscard]] bool told_to_finish() const noexcept;
 
     std::size_t most_;

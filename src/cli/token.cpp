@@ -49,9 +49,9 @@ recipes::cached_terms terms_of(const token_options& wanted, const std::string& c
 std::unique_ptr<recipes::sealer> sealer_for(const token_options& wanted,
                                             const store_in_use& store) {
     const auto keys = sealing_keys(wanted);
-    if (!keys.empty()) {
+    if (keys) {
         std::string fault;
-        auto made = detail::make_sealer(keys, fault);
+        auto made = detail::make_sealer(*keys, fault);
         if (!made) {
             throw configuration_error("the keys that seal tokens: " + fault);
         }
@@ -138,10 +138,16 @@ int give_token(store_in_use& store,
     if (const int signal = interrupted.finish(); signal != 0) {
         say_at_terminal("token " + quoted_key(wanted.name) +
                         ": interrupted; a fetch that has begun is brought to its end");
+        if (const auto lost = value.finish(); !lost.empty()) {
+            say(lost);
+        }
         return exit_status::signal_base + signal;
     }
     std::string message;
     if (const auto error = value.error_of(outcome, message)) {
+        if (const auto lost = value.finish(); !lost.empty() && lost != message) {
+            say(lost);
+        }
         throw failure(status_of_token(outcome, error), message);
     }
     deliver(show_token(told(wanted, std::move(outcome)), wanted.output));
@@ -153,11 +159,10 @@ int forget_token(store_in_use& store, const token_options& wanted) {
                        terms_of(wanted, "dibs token forget"),
                        nullptr,
                        [](recipes::fetch_request, std::stop_token) { return recipes::fetched{}; }};
-    std::error_code error;
     std::string message;
-    value.forget(wanted.wait, error, message);
-    if (error) {
-        throw failure(status_of(error), message);
+    const auto outcome = value.forget(wanted.wait, message);
+    if (outcome.error) {
+        throw failure(status_of_token(outcome, outcome.error), message);
     }
     return exit_status::ok;
 }

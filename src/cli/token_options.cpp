@@ -9,6 +9,7 @@
 #include "core/key.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <charconv>
@@ -173,13 +174,13 @@ bool is_open_to_all(const std::string& path) {
            (found.st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)) != 0;
 }
 
-/// Empty: it cannot be read.
-std::optional<std::string> keys_in(const std::string& path) {
+std::string keys_from(const std::string& path, std::string_view named_by) {
     std::ifstream from(path, std::ios::binary);
     std::string text(keys_bytes_max, '\0');
     from.read(text.data(), static_cast<std::streamsize>(text.size()));
     if (!from.eof()) {
-        return std::nullopt;
+        throw configuration_error(std::string(named_by) + " " + as_given(path) +
+                                  ": cannot be read, or is longer than 64 KiB");
     }
     text.resize(static_cast<std::size_t>(from.gcount()));
     return text;
@@ -241,6 +242,9 @@ token_options check_token_options(const arguments& found) {
         if (checked.plaintext) {
             throw usage_error("--seal-key and --plaintext contradict each other");
         }
+        if (file->empty()) {
+            throw usage_error("--seal-key is empty: name a file; is a variable unset?");
+        }
         checked.key_file = *file;
     }
     if (const auto* format = found.value("output")) {
@@ -252,9 +256,9 @@ token_options check_token_options(const arguments& found) {
     return checked;
 }
 
-std::string sealing_keys(const token_options& options) {
+std::optional<std::string> sealing_keys(const token_options& options) {
     if (options.plaintext) {
-        return {};
+        return std::nullopt;
     }
     if (!options.key_file.empty()) {
         if (is_open_to_all(options.key_file)) {
@@ -263,21 +267,24 @@ std::string sealing_keys(const token_options& options) {
                                       "640 for a group, and make a new key if others are on this "
                                       "machine");
         }
-        auto keys = keys_in(options.key_file);
-        if (!keys) {
-            throw configuration_error("--seal-key " + as_given(options.key_file) +
-                                      ": cannot be read, or is longer than 64 KiB");
-        }
-        return std::move(*keys);
+        return keys_from(options.key_file, "--seal-key");
     }
-    if (const char* keys = std::getenv("DIBS_SEAL_KEYS"); keys != nullptr && *keys != '\0') {
+    if (const char* keys = std::getenv("DIBS_SEAL_KEYS"); keys != nullptr) {
+        if (*keys == '\0') {
+            throw configuration_error(
+                "DIBS_SEAL_KEYS is set, and empty: give it a key (`dibs token new-key`), or unset "
+                "it; --plaintext stores tokens as they are");
+        }
         return keys;
     }
     if (const char* folder = std::getenv("CREDENTIALS_DIRECTORY");
         folder != nullptr && *folder != '\0') {
-        return keys_in(std::string(folder) + "/dibs-seal-keys").value_or(std::string{});
+        const auto file = std::string(folder) + "/dibs-seal-keys";
+        if (::access(file.c_str(), F_OK) == 0) {
+            return keys_from(file, "the systemd credential");
+        }
     }
-    return {};
+    return std::nullopt;
 }
 
 }  // namespace dibs::cli

@@ -34,8 +34,8 @@ struct token_options {
 /// Errors: usage_error.
 [[nodiscard]] token_options check_token_options(const arguments& found);
 
-/// The keys that seal what is kept: of --seal-key, the environment, or the credentials of a systemd unit. Empty: none.
-/// Errors: failure.
-[[nodiscard]] std::string sealing_keys(const token_options& options);
+/// The keys that seal what is kept: of --seal-key, the environment, or the credentials of a systemd unit. Without
+/// a value none was given. Errors: failure; also where one was given and is empty.
+[[nodiscard]] std::optional<std::string> sealing_keys(const token_options& options);
 
 }  // namespace dibs::cli

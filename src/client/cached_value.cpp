@@ -163,11 +163,10 @@ void cached_text::reject(std::string_view value) {
 }
 
 void cached_text::forget(milliseconds wait) {
-    std::error_code error;
     std::string message;
-    state_->forget(wait, error, message);
-    if (error) {
-        throw dibs::error(error, message);
+    const auto outcome = state_->forget(wait, message);
+    if (outcome.error) {
+        throw dibs::error(outcome.error, message);
     }
 }
 

@@ -22,6 +22,16 @@ using recipes::cached_wish;
 /// A fetch may fail with a text as long as a web page.
 constexpr std::size_t longest_trouble = 500;
 
+/// Of an outcome that is `busy`.
+std::string who_fetches(const cached_outcome& outcome) {
+    if (outcome.holders.empty()) {
+        return outcome.detail.empty() ? "" : "; " + outcome.detail;
+    }
+    const auto& who = outcome.holders.front().who;
+    return "; " + core::printable(who.host) + " (pid " + std::to_string(who.pid) +
+           ") is fetching it";
+}
+
 struct get_state {
     recipes::cached_value::call_ptr call;
     bool cancelled = false;
@@ -52,13 +62,24 @@ shared_value::shared_value(std::shared_ptr<client_core> core,
 }
 
 shared_value::~shared_value() {
-    stop_.request_stop();
-    thread_.stop();
+    (void)finish();
     core_->run([this](core::task done) {
-        recipe_->close();
         recipe_.reset();
         done();
     });
+}
+
+std::string shared_value::finish() noexcept {
+    stop_.request_stop();
+    thread_.stop();
+    std::string trouble;
+    core_->run([&](core::task done) {
+        recipe_->close([&trouble, done = std::move(done)](std::string lost) mutable {
+            trouble = std::move(lost);
+            done();
+        });
+    });
+    return trouble.empty() ? trouble : complaint(key_, core_->store().location(), trouble);
 }
 
 void shared_value::begin_fetch(recipes::fetch_request request,
@@ -159,30 +180,33 @@ void shared_value::reject(std::string_view value) {
     }
 }
 
-void shared_value::forget(std::chrono::nanoseconds wait,
-                          std::error_code& error,
-                          std::string& message) {
-    std::string detail;
+cached_outcome shared_value::forget(std::chrono::nanoseconds wait, std::string& message) {
+    cached_outcome outcome;
     core_->run([&](core::task done) {
         if (core_->closed()) {
-            error = core_->refusal().error;
+            auto refusal = core_->refusal();
+            outcome.error = refusal.error;
+            outcome.detail = std::move(refusal.detail);
             done();
             return;
         }
-        recipe_->forget(wait,
-                        [&, done = std::move(done)](std::error_code told, std::string why) mutable {
-                            error = told;
-                            detail = std::move(why);
-                            done();
-                        });
+        recipe_->forget(wait, [&outcome, done = std::move(done)](cached_outcome told) mutable {
+            outcome = std::move(told);
+            done();
+        });
     });
-    if (error) {
-        message =
-            complaint(key_, core_->store().location(), detail.empty() ? error.message() : detail);
-        return;
+    if (outcome.verdict == cached_verdict::value) {
+        const std::lock_guard lock(mutex_);
+        last_.reset();
+        return outcome;
     }
-    const std::lock_guard lock(mutex_);
-    last_.reset();
+    auto what = outcome.detail.empty() ? outcome.error.message() : outcome.detail;
+    if (outcome.verdict == cached_verdict::busy) {
+        outcome.error = errc::timed_out;
+        what = "the wait is over, and nothing was forgotten" + who_fetches(outcome);
+    }
+    message = complaint(key_, core_->store().location(), what);
+    return outcome;
 }
 
 std::error_code shared_value::error_of(const cached_outcome& outcome, std::string& message) const {
@@ -208,14 +232,7 @@ std::error_code shared_value::error_of(const cached_outcome& outcome, std::strin
             break;
         case cached_verdict::busy: {
             error = errc::timed_out;
-            what = "the wait is over, and there is no valid value yet";
-            if (!outcome.holders.empty()) {
-                const auto& who = outcome.holders.front().who;
-                what += "; " + core::printable(who.host) + " (pid " + std::to_string(who.pid) +
-                        ") is fetching it";
-            } else if (!outcome.detail.empty()) {
-                what += "; " + outcome.detail;
-            }
+            what = "the wait is over, and there is no valid value yet" + who_fetches(outcome);
             break;
         }
         case cached_verdict::trouble:

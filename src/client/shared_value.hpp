@@ -39,7 +39,13 @@ struct shared_value {
     [[nodiscard]] recipes::cached_outcome get(recipes::cached_wish wish, std::stop_token stop);
     /// Values that equal this one are of no use any more. Thread safety: any thread.
     void reject(std::string_view value);
-    void forget(std::chrono::nanoseconds wait, std::error_code& error, std::string& message);
+    /// The verdict is `value` when all is forgotten; otherwise `message` tells why not, and names key and store.
+    [[nodiscard]] recipes::cached_outcome forget(std::chrono::nanoseconds wait,
+                                                 std::string& message);
+
+    /// Waits for a fetch under way, and until the credential that it brought is stored: nobody else has it. Empty, or
+    /// what has happened to it, naming key and store. No call comes after this.
+    [[nodiscard]] std::string finish() noexcept;
 
     /// Without a verdict of `value`: an error for callers, and a text that names key and store.
     [[nodiscard]] std::error_code error_of(const recipes::cached_outcome& outcome,

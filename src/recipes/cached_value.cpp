@@ -19,6 +19,13 @@ namespace {
 /// Counts every result as not fresh. The largest that each store can compare.
 constexpr core::fence_number all_seen = 9'007'199'254'740'991;
 constexpr nanoseconds shortest_timeout = milliseconds{50};
+const std::string newer_release = "the value was written by a newer release";
+const std::string no_shared_value = "the key keeps a result that is not a shared value";
+
+std::string on_hold(const std::string& reason) {
+    return "on hold by an operator: " + reason;
+}
+
 /// What ends a call at its deadline is what the store says then; this much later it is ended without that.
 constexpr nanoseconds grace_at_the_end = milliseconds{100};
 /// Who has a valid value waits no longer than this to hear whether there is a newer one.
@@ -173,12 +180,21 @@ void cached_value::cancel(const call_ptr& which, errc why) {
     arm();
 }
 
-void cached_value::close() {
+void cached_value::close(core::unique_function<void(std::string)> landed) {
     closed_ = true;
     fail_all(errc::closed, {});
     if (flight_ && flight_->asking) {
         keys_.cancel(flight_->asking, errc::closed);
     }
+    if (carries_credential()) {
+        landed_ = std::move(landed);
+    } else {
+        landed(credential_lost_);
+    }
+}
+
+bool cached_value::carries_credential() const {
+    return flight_ && flight_->good && at_stake(flight_->brought);
 }
 
 void cached_value::end(const call_ptr& which, cached_outcome outcome) {
@@ -208,7 +224,9 @@ void cached_value::tell_busy(const call_ptr& which) {
     outcome.verdict = cached_verdict::busy;
     if (flight_) {
         outcome.holders = flight_->holders;
-        outcome.detail = flight_->fetching ? "this process is fetching it" : "";
+        outcome.detail = carries_credential() ? "this process has it, and is storing it"
+                         : flight_->fetching  ? "this process is fetching it"
+                                              : "";
     }
     end(which, std::move(outcome));
 }
@@ -416,7 +434,7 @@ void cached_value::answered(const flight_ptr& which, bool with_intent, mutex_out
         if (outcome.blocked) {
             cached_outcome told;
             told.verdict = cached_verdict::busy;
-            told.detail = "on hold by an operator: " + outcome.blocked_reason;
+            told.detail = on_hold(outcome.blocked_reason);
             end(one, std::move(told));
         } else if (!with_intent && env_.time.now() >= one->until) {
             tell_busy(one);
@@ -436,14 +454,14 @@ bool cached_value::read(const std::optional<core::kept_result>& found, instant s
     if (!record) {
         switch (fault) {
             case cached_fault::newer:
-                fail_all(errc::newer_format, "the value was written by a newer release");
+                fail_all(errc::newer_format, newer_release);
                 break;
             case cached_fault::sealed:
                 fail_all(errc::permission_denied,
                          "the value is sealed, and none of the keys given opens it");
                 break;
             default:
-                fail_all(errc::store_damaged, "the key keeps a result that is not a shared value");
+                fail_all(errc::store_damaged, no_shared_value);
                 break;
         }
         return false;
@@ -761,9 +779,10 @@ void cached_value::kept(const flight_ptr& which) {
 /// A value can do without the store, a credential cannot: without it nobody can fetch the next one.
 void cached_value::not_kept(const flight_ptr& which, std::error_code error, std::string detail) {
     if (at_stake(which->brought)) {
-        fail_all(
-            error,
-            "the new value and its credential were fetched, but could not be stored: " + detail);
+        credential_lost_ =
+            "the new value and its credential were fetched, but could not be stored: " +
+            (detail.empty() ? error.message() : detail);
+        fail_all(error, credential_lost_);
         land(which);
         return;
     }
@@ -773,6 +792,9 @@ void cached_value::not_kept(const flight_ptr& which, std::error_code error, std:
 void cached_value::land(const flight_ptr& which) {
     if (flight_ == which) {
         flight_.reset();
+    }
+    if (landed_) {
+        std::exchange(landed_, {})(credential_lost_);
     }
     arm();
     const bool somebody_waits = std::any_of(calls_.begin(), calls_.end(), [this](const auto& one) {
@@ -787,33 +809,52 @@ void cached_value::land(const flight_ptr& which) {
     }
 }
 
-void cached_value::forget(nanoseconds wait,
-                          core::unique_function<void(std::error_code, std::string)> done) {
+void cached_value::forget(nanoseconds wait, completion done) {
     auto terms = terms_.acquire;
     terms.wait = wait;
     terms.mark.reset();
     terms.seen = all_seen;
-    keys_.acquire(terms_.key,
-                  std::move(terms),
-                  [this, alive = alive_, &keys = keys_, done = std::move(done)](
-                      mutex_outcome&& outcome) mutable {
-                      if (!outcome.lease) {
-                          done(outcome.error, std::move(outcome.detail));
-                          return;
-                      }
-                      keys.release(
-                          outcome.lease,
-                          core::result_to_keep{},
-                          [this, alive, done = std::move(done)](release_reply told) mutable {
-                              if (*alive) {
-                                  known_.reset();
-                              }
-                              if (!told.released && !told.error) {
-                                  told.error = errc::lease_expired;
-                              }
-                              done(told.error, std::move(told.detail));
-                          });
-                  });
+    keys_.acquire(
+        terms_.key,
+        std::move(terms),
+        [this, alive = alive_, &keys = keys_, done = std::move(done)](
+            mutex_outcome&& outcome) mutable {
+            cached_outcome told;
+            told.error = outcome.error;
+            told.detail = std::move(outcome.detail);
+            auto fault = cached_fault::none;
+            if (!outcome.lease) {
+                told.verdict = outcome.error ? cached_verdict::trouble : cached_verdict::busy;
+                told.holders = std::move(outcome.holders);
+                if (outcome.blocked) {
+                    told.detail = on_hold(outcome.blocked_reason);
+                }
+                done(std::move(told));
+            } else if (outcome.result && !cached_outline_of(outcome.result->value, fault)) {
+                keys.release(outcome.lease, [](release_reply) {});
+                const bool newer = fault == cached_fault::newer;
+                told.error = newer ? errc::newer_format : errc::store_damaged;
+                told.detail = newer ? newer_release : no_shared_value;
+                done(std::move(told));
+            } else {
+                keys.release(outcome.lease,
+                             core::result_to_keep{},
+                             [this, alive, told = std::move(told), done = std::move(done)](
+                                 release_reply heard) mutable {
+                                 if (*alive) {
+                                     known_.reset();
+                                 }
+                                 told.verdict = heard.released ? cached_verdict::value
+                                                               : cached_verdict::trouble;
+                                 told.error = heard.error;
+                                 told.detail = std::move(heard.detail);
+                                 if (!heard.released && !heard.error) {
+                                     told.error = errc::lease_expired;
+                                 }
+                                 done(std::move(told));
+                             });
+            }
+        });
 }
 
 // --- records -------------------------------------------------------------------------------------

@@ -135,12 +135,13 @@ class cached_value {
     call_ptr get(cached_wish wish, completion done);
     void cancel(const call_ptr& which, errc why = errc::cancelled);
 
-    /// Forgets value, credential and failures, here and in the store, once nobody is fetching.
-    void forget(core::nanoseconds wait,
-                core::unique_function<void(std::error_code, std::string)> done);
+    /// Forgets value, credential and failures, here and in the store, once nobody is fetching: the verdict is `value` then,
+    /// and `busy` or `trouble` otherwise.
+    void forget(core::nanoseconds wait, completion done);
 
-    /// Ends all calls. A fetch under way is stored all the same, as long as the executor runs.
-    void close();
+    /// Ends all calls. A fetch under way is stored all the same, as long as the executor runs. `landed` is called once a
+    /// credential that the fetch has brought is stored, or lost: `trouble` tells why, then. Requires: no fetch goes on.
+    void close(core::unique_function<void(std::string trouble)> landed);
 
   private:
     struct reading;  // what was last read or written
@@ -173,6 +174,7 @@ class cached_value {
     void not_kept(const flight_ptr& which, std::error_code error, std::string detail);
 
     void land(const flight_ptr& which);
+    [[nodiscard]] bool carries_credential() const;
     void serve_by_what_is_known(bool just_fetched);
     void serve(const std::function<bool(const cached_wish&)>& whom);
     void fail(std::error_code error, const std::string& detail);
@@ -207,6 +209,8 @@ class cached_value {
     bool looked_ = false;  ///< the store has answered once: what it has is known
     core::timer alarm_;
     bool closed_ = false;
+    std::string credential_lost_;
+    core::unique_function<void(std::string)> landed_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -350,6 +350,7 @@ void once::acquired(const call_ptr& which, mutex_outcome outcome) {
         told.lease = std::move(outcome.lease);
         told.turn = std::move(which->turn);
         told.mine = which->mine;
+        told.mine.started_ms = now_();
         told.found = which->previous;
     } else if (outcome.done) {
         if (!outcome.result) {

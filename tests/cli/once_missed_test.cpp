@@ -239,6 +239,19 @@ TEST_F(OnceMissed, OutputThatADescendantHoldsOpenHoldsNobodyUp) {
     EXPECT_NE(runs({"--output"}).find("    done\n"), std::string::npos);
 }
 
+TEST_F(OnceMissed, ACommandWhoseReaderHasGoneIsToldSo) {
+    auto how = dibs_on(here_,
+                       {"-c",
+                        "{ \"$0\" once --slot s --keep-output 1k job -- yes; echo $? >\"$1\"; } | "
+                        "head -n 1"});
+    how.words.emplace_back(tests::places::command);
+    how.words.push_back(here_.file("status"));
+    how.program = "/bin/sh";
+    EXPECT_EQ(process(how).wait().out, "y\n");
+    EXPECT_EQ(read_file(here_.file("status")), std::to_string(128 + SIGPIPE) + "\n");
+    EXPECT_NE(runs({"--output"}).find("    y\n"), std::string::npos);
+}
+
 TEST_F(OnceMissed, WhatMakesNoSenseIsRefused) {
     for (const auto& bad : std::vector<list>{{"--missed", "some"},
                                              {"--late", "5m"},

@@ -278,6 +278,47 @@ TEST_F(Token, WhatIsSealedIsReadableWithItsKeyAlone) {
     EXPECT_EQ(get({"--seal-key", here.file("nothing")}).status, 78);
 }
 
+TEST_F(Token, AKeyThatIsEmptyIsNotTakenForNone) {
+    write_file(here.file("keys"), "");
+    ASSERT_EQ(::chmod(here.file("keys").c_str(), 0600), 0);
+    EXPECT_EQ(get({"--seal-key", ""}).status, 64);
+    EXPECT_EQ(get({"--seal-key", here.file("keys")}).status, 78);
+    auto how = dibs_on(here, words("get"));
+    how.variables["DIBS_SEAL_KEYS"] = "";
+    EXPECT_EQ(process(how).wait().status, 78);
+    how.variables.erase("DIBS_SEAL_KEYS");
+    how.variables["CREDENTIALS_DIRECTORY"] = here.path();
+    write_file(here.file("dibs-seal-keys"), "");
+    EXPECT_EQ(process(how).wait().status, 78);
+    EXPECT_TRUE(presented().empty()) << "nothing is fetched that would lie there unsealed";
+}
+
+TEST_F(Token, WhatCannotBeForgottenIsTold) {
+    answer("sleep 30");
+    process fetching(dibs_on(here, words("get")));
+    ASSERT_TRUE(eventually([&] { return presented().size() == 1; }));
+    const auto busy = run_dibs(here, {"token", "forget", "crm", "--wait", "100ms"});
+    EXPECT_EQ(busy.status, 75);
+    EXPECT_TRUE(contains(busy.err, "nothing was forgotten")) << busy.err;
+    fetching.signal(SIGKILL);
+    (void)fetching.wait();
+    ASSERT_EQ(run_dibs(here, {"hold", "crm", "--for", "1h", "--reason", "audit"}).status, 0);
+    const auto held = run_dibs(here, {"token", "forget", "crm", "--wait", "0s"});
+    EXPECT_EQ(held.status, 75);
+    EXPECT_TRUE(contains(held.err, "audit")) << held.err;
+    ASSERT_EQ(run_dibs(here, {"hold", "crm", "--lift"}).status, 0);
+    EXPECT_EQ(run_dibs(here, {"token", "forget", "crm"}).status, 0);
+}
+
+TEST_F(Token, WhatIsKeptOfSomethingElseIsNotForgotten) {
+    const std::vector<std::string> pay{"idempotent", "k", "--fingerprint", "x", "--", "echo", "1"};
+    ASSERT_EQ(run_dibs(here, pay).out, "1\n");
+    EXPECT_EQ(run_dibs(here, {"token", "forget", "k"}).status, 78);
+    auto again = pay;
+    again.back() = "2";
+    EXPECT_EQ(run_dibs(here, again).out, "1\n");
+}
+
 TEST_F(Token, AFileOfKeysThatOthersCanReadIsRefused) {
     write_file(here.file("keys"), run_dibs(here, {"token", "new-key"}).out);
     for (const mode_t open : {0604U, 0644U, 0660U, 0602U}) {

@@ -132,6 +132,12 @@ class cached_process : public client_parts {
         EXPECT_TRUE(world.run_until([&] { return told->has_value(); }, 2h));
         return told->value_or(cached_outcome{});
     }
+    cached_outcome forget() {
+        std::optional<cached_outcome> told;
+        value->forget(1s, [&](cached_outcome heard) { told = std::move(heard); });
+        EXPECT_TRUE(world.run_until([&] { return told.has_value(); }, 10s));
+        return told.value_or(cached_outcome{});
+    }
     void crash() {
         line.plan = [](std::size_t, const auto&) { return fault::lose_request; };
     }

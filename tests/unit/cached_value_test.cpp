@@ -272,6 +272,61 @@ TEST_F(CachedValue, AFetchThatOutlastsItsLeaseIsStoredAllTheSame) {
     EXPECT_EQ(from.fetches, 1);
 }
 
+TEST_F(CachedValue, WhoGoesStoresTheCredentialThatItAloneHas) {
+    from.rotates = true;
+    EXPECT_EQ(a.get().value, "t1");
+    world.advance(61s);
+    const auto told = a.ask({.wait = 2s});
+    world.advance(100ms);
+    ASSERT_EQ(from.fetches, 2);
+    a.crash();
+    ASSERT_TRUE(all_told({told}));
+    EXPECT_EQ((*told)->verdict, cached_verdict::busy);
+    EXPECT_NE((*told)->detail.find("storing"), std::string::npos) << (*told)->detail;
+    std::optional<std::string> landed;
+    a.value->close([&](std::string trouble) { landed = std::move(trouble); });
+    world.advance(1s);
+    EXPECT_FALSE(landed);
+    a.recover();
+    ASSERT_TRUE(world.run_until([&] { return landed.has_value(); }, 1min));
+    EXPECT_EQ(*landed, "");
+    EXPECT_EQ(b.get().value, "t2");
+    EXPECT_EQ(from.fetches, 2);
+}
+
+TEST_F(CachedValue, WhoGoesAndCannotStoreTheCredentialIsTold) {
+    from.rotates = true;
+    EXPECT_EQ(a.get().value, "t1");
+    world.advance(61s);
+    (void)a.ask({.wait = 2s});
+    world.advance(100ms);
+    a.crash();
+    world.advance(3s);
+    std::optional<std::string> landed;
+    a.value->close([&](std::string trouble) { landed = std::move(trouble); });
+    ASSERT_TRUE(world.run_until([&] { return landed.has_value(); }, 5min)) << "it has an end";
+    EXPECT_NE(landed->find("could not be stored"), std::string::npos) << *landed;
+}
+
+TEST_F(CachedValue, WithoutACredentialNobodyIsHeldUpWhoGoes) {
+    (void)a.ask({.wait = 2s});
+    world.advance(100ms);
+    a.crash();
+    world.advance(1s);
+    std::optional<std::string> landed;
+    a.value->close([&](std::string trouble) { landed = std::move(trouble); });
+    EXPECT_EQ(landed, "");
+}
+
+TEST_F(CachedValue, ForgetsNothingWhileSomebodyFetches) {
+    from.takes = 1min;
+    (void)a.ask({.wait = 2min});
+    world.advance(1s);
+    const auto told = b.forget();
+    EXPECT_EQ(told.verdict, cached_verdict::busy);
+    EXPECT_EQ(told.holders.size(), 1U);
+}
+
 TEST_F(CachedValue, AnOlderPairDoesNotReplaceANewerOne) {
     from.takes = 20s;
     auto terms = cached_process::usual_terms();
@@ -326,10 +381,7 @@ TEST_F(CachedValue, ARefusalIsAskedForOnceAndToldToAll) {
         world.advance(1s);
     }
     EXPECT_EQ(from.fetches, 1);
-    std::optional<std::error_code> forgotten;
-    b.value->forget(1s, [&](std::error_code error, const std::string&) { forgotten = error; });
-    ASSERT_TRUE(world.run_until([&] { return forgotten.has_value(); }, 10s));
-    EXPECT_FALSE(*forgotten);
+    EXPECT_EQ(b.forget().verdict, cached_verdict::value);
     from.instead = {};
     EXPECT_EQ(b.get().value, "t2") << "a new login";
 }
@@ -401,9 +453,7 @@ TEST_F(CachedValue, ShortLivesDoNotMakeItFetchWithoutEnd) {
         // Whoever wants more than there is to be had asks once per floor.
         EXPECT_LE(from.fetches - before, spent / 1s + 2) << "the floor";
         EXPECT_GE(from.fetches - before, spent / step / 2);
-        std::optional<std::error_code> forgotten;
-        a.value->forget(1s, [&](std::error_code error, const std::string&) { forgotten = error; });
-        ASSERT_TRUE(world.run_until([&] { return forgotten.has_value(); }, 10s));
+        EXPECT_EQ(a.forget().verdict, cached_verdict::value);
     }
 }
 

@@ -23,10 +23,16 @@ using core::nanoseconds;
 class host : public client_parts {
   public:
     host(virtual_environment& in, const std::string& space, std::string name)
-        : client_parts{in, space}, name_{std::move(name)}, slots{in.view(), line, keys, [] {
-                                                                     return std::int64_t{
-                                                                         1'764'460'800'000};
+        : client_parts{in, space}, name_{std::move(name)}, slots{in.view(), line, keys, [&in] {
+                                                                     return calendar_ms(in);
                                                                  }} {}
+
+    /// Counts with virtual time, from some day.
+    static std::int64_t calendar_ms(const virtual_environment& in) {
+        return 1'764'460'800'000 +
+               std::chrono::duration_cast<std::chrono::milliseconds>(in.now().time_since_epoch())
+                   .count();
+    }
 
     [[nodiscard]] once_terms terms(nanoseconds wait = 0s) const {
         once_terms made;

@@ -203,6 +203,8 @@ TEST_F(Once, AWaiterTakesOverFromACrashedHost) {
     ASSERT_TRUE(*waits);
     EXPECT_EQ((*waits)->verdict, once_verdict::granted);
     EXPECT_EQ((*waits)->mine.attempt, 2U);
+    EXPECT_EQ((*waits)->mine.started_ms, host::calendar_ms(world))
+        << "that it waited before is no part of the run";
 }
 
 TEST_F(Once, AtMostOnceIsNeverGrantedAgainAfterACrash) {
