@@ -57,6 +57,7 @@ void host_surroundings::end_and_wait(ending& client) noexcept {
     executor_.keep_everything();
     time_.stop();
     on_executor([] {});
+    executor_.await_quiet();
     notices_.stop();
 }
 

@@ -3,6 +3,7 @@
 
 #include "client/patient_lock.hpp"
 
+#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -42,10 +43,10 @@ void serial_executor::begin(std::unique_lock<std::mutex> held) {
     // other.
     const bool pass_on = inside_a_task && passes_on_;
     handed_over_ = pass_on;
-    held.unlock();
     if (pass_on) {
         hand_over_();
     } else {
+        held.unlock();
         run(tasks_for_others_max);
     }
 }
@@ -80,9 +81,8 @@ void serial_executor::run(std::size_t at_most) {
                 handed_over_ = !queue_.empty();
                 running_ = handed_over_;
                 if (handed_over_) {
-                    break;
-                }
-                if (queue_.capacity() < batch.capacity()) {
+                    hand_over_();
+                } else if (queue_.capacity() < batch.capacity()) {
                     queue_.swap(batch);
                 }
                 return;
@@ -96,7 +96,19 @@ void serial_executor::run(std::size_t at_most) {
         ran += batch.size();
         batch.clear();
     }
-    hand_over_();
+}
+
+void serial_executor::await_quiet() noexcept {
+    for (;;) {
+        {
+            // Whoever leaves touches nothing of ours after this lock.
+            const auto lock = patient_lock(mutex_);
+            if (!running_) {
+                return;
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds{50});
+    }
 }
 
 }  // namespace dibs::detail

@@ -17,7 +17,7 @@ class serial_executor final : public core::executor {
   public:
     /// `hand_over` wakes a thread that calls run_handed_over(): a caller that has run many tasks of
     /// others passes the rest on, so that its own call returns; one that is a task of another
-    /// executor passes on all.
+    /// executor passes on all. It is called with a lock held, and must not call back.
     explicit serial_executor(std::function<void()> hand_over) : hand_over_(std::move(hand_over)) {}
 
     /// The executor must live until the call returns, also when a task lets go of what owns it.
@@ -31,6 +31,10 @@ class serial_executor final : public core::executor {
     /// From now on nothing is passed on. To be called before the thread that takes it over ends,
     /// which must call run_handed_over() once more after this.
     void keep_everything();
+
+    /// Waits until every thread that ran tasks here has left: one that has run the last of them may still be on its way out.
+    /// Then, and once nobody posts any more, the executor may go. Not inside a task.
+    void await_quiet() noexcept;
 
     /// Whether the caller is inside a task. Thread safety: any thread.
     [[nodiscard]] bool runs_here() const noexcept {

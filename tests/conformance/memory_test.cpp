@@ -27,6 +27,7 @@ class memory_under_test final : public store_under_test {
         return virtual_.run_until(told, 1min);
     }
 
+    core::environment view() override { return virtual_.view(); }
     core::instant local_now() const override { return virtual_.now(); }
     void pass(microseconds time) override { clock_.advance(time); }
     void step_calendar(microseconds by) override { clock_.step_wall(by); }

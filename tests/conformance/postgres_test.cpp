@@ -51,6 +51,7 @@ class postgres_under_test final : public store_under_test {
     }
 
     bool run_until(const std::function<bool()>& told) override { return pumped_.run_until(told); }
+    core::environment view() override { return pumped_.view(); }
     core::instant local_now() const override { return pumped_.now(); }
     void pass(microseconds time) override { clock_.advance(time.count()); }
     void step_calendar(microseconds by) override { clock_.advance(by.count()); }

@@ -36,6 +36,7 @@ class sqlite_under_test final : public store_under_test {
     }
 
     bool run_until(const std::function<bool()>& told) override { return pumped_.run_until(told); }
+    core::environment view() override { return pumped_.view(); }
     core::instant local_now() const override { return pumped_.now(); }
     void pass(microseconds time) override { clock_.advance(time); }
     void step_calendar(microseconds by) override { clock_.step_wall(by); }

@@ -45,6 +45,9 @@ class store_under_test {
     /// Runs callbacks until `told` holds. False: it did not in any time that a sound store needs.
     [[nodiscard]] virtual bool run_until(const std::function<bool()>& told) = 0;
 
+    /// Of what runs on a view of the data; `run_until` runs it.
+    [[nodiscard]] virtual core::environment view() = 0;
+
     /// The clock of the deadlines of entries.
     [[nodiscard]] virtual core::instant local_now() const = 0;
 

@@ -580,6 +580,33 @@ TEST(Client, ACallMayBeCancelledBeforeItBegins) {
     EXPECT_TRUE(through.try_acquire("k"));
 }
 
+/// The thread that brought the last answer may still be on its way out of the client.
+TEST(Client, ManyThatGoRightAfterACallAreLeftByEveryThread) {
+    const dibs::testing::temporary_folder here;
+    const auto url = "sqlite:" + (here.path() / "locks.db").string();
+    std::atomic<int> done{0};
+    std::vector<std::thread> threads;
+    for (int number = 0; number < 8; ++number) {
+        threads.emplace_back([&] {
+            for (int round = 0; round < 25; ++round) {
+                client brief{url};
+                const auto told = brief.idempotent("request-" + std::to_string(round),
+                                                   "payload",
+                                                   [&](const idempotent_call&) {
+                                                       ++done;
+                                                       return std::string("answer");
+                                                   },
+                                                   {.wait = 30s});
+                EXPECT_EQ(told.answer, "answer");
+            }
+        });
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(done, 25);
+}
+
 TEST(Client, CancelsThatRaceWithGrantsLeaveNothingHeld) {
     client through{"memory:"};
     for (int round = 0; round < 300; ++round) {

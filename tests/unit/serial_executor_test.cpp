@@ -196,4 +196,38 @@ TEST(SerialExecutor, KeepsEverythingOnceNobodyTakesOver) {
     EXPECT_FALSE(handed_over);
 }
 
+/// Whoever runs the last task is inside for a while longer: the executor must not go before that.
+TEST(SerialExecutor, IsQuietOnceTheLastRunnerHasLeft) {
+    struct held_up {
+        std::atomic<bool>& entered;
+        std::atomic<bool>& may_go;
+        ~held_up() {
+            entered = true;
+            while (!may_go) {
+                std::this_thread::yield();
+            }
+        }
+    };
+    std::atomic<bool> entered{false};
+    std::atomic<bool> may_go{false};
+    std::atomic<bool> quiet{false};
+    serial_executor exec{[] {}};
+    std::thread runner([&] { exec.post([&] { const held_up here{entered, may_go}; }); });
+    while (!entered) {
+        std::this_thread::yield();
+    }
+    std::thread waits([&] {
+        exec.await_quiet();
+        quiet = true;
+    });
+    for (int looks = 0; looks < 1000; ++looks) {
+        std::this_thread::yield();
+        EXPECT_FALSE(quiet);
+    }
+    may_go = true;
+    waits.join();
+    EXPECT_TRUE(quiet);
+    runner.join();
+}
+
 }  // namespace dibs::detail
