@@ -142,7 +142,7 @@ class assembler {
         }
         constexpr auto own = one(field::seq) | one(field::sim_ns) | one(field::op) |
                              one(field::ph) | one(field::local_ns) | one(field::note) |
-                             one(field::node);
+                             one(field::node) | one(field::deadline_local_ns);
         for (auto left = inv.present & ~own; left != 0; left &= left - 1) {
             const auto which = static_cast<field>(std::countr_zero(left));
             if (!now.has(which)) {

@@ -158,7 +158,8 @@ class believer {
     }
 
     /// A renewal that asks for less may be in force from when it leaves, whether its answer is heard
-    /// or not. That its holder knows so is for C6 to see.
+    /// or not. That its holder knows so is for C6 to see. The holder may have reckoned from an
+    /// earlier moment, as it asked for it, and stops by that one then.
     void cap(position at) {
         const auto& now = all_.events[at];
         auto* which = find(now);
@@ -167,10 +168,11 @@ class believer {
         }
         const auto ttl = now[field::ttl_ns];
         const auto part = ttl / 1'000'000 * all_.plan()[field::margin_ppm];
-        const auto at_worst = clocks_.of_process(
-            now[field::proc],
-            now[field::sent_local_ns] + ttl - part - all_.plan()[field::margin_ns],
-            now.sim());
+        auto local = now[field::sent_local_ns] + ttl - part - all_.plan()[field::margin_ns];
+        if (now.has(field::deadline_local_ns)) {
+            local = std::min(local, now[field::deadline_local_ns]);
+        }
+        const auto at_worst = clocks_.of_process(now[field::proc], local, now.sim());
         if (at_worst >= which->until) {
             return;
         }

@@ -57,7 +57,7 @@ constexpr std::optional<event_rule> inv_rule(enum op what) {
         case op::adopt:
             return call_rule({ttl_ns});
         case op::renew:
-            return call_rule({fence, ttl_ns, sent_local_ns});
+            return call_rule({fence, ttl_ns, sent_local_ns}, {deadline_local_ns});
         case op::release:
         case op::hand_over:
         case op::claim:

@@ -186,6 +186,9 @@ class deadlines_check {
             const auto sent = now[field::sent_local_ns];
             if (now[field::ttl_ns] < which->ttl) {
                 which->moved_back.reset();
+                if (now.has(field::deadline_local_ns)) {
+                    which->told = std::min(which->told, now[field::deadline_local_ns]);
+                }
             }
             which->renewals.push_back(
                 {now[field::call], sent, deadline_of(sent, now[field::ttl_ns]), at});

@@ -23,10 +23,12 @@ client_process::client_process(world& in,
     auto edge =
         std::make_unique<observed_store>(process_, history, counted, std::move(opened.made));
     edge_ = edge.get();
+    client_options options;
+    options.log([this](log_level, std::string_view) { tell_of_loss(); });
     core_ = detail::client_core::make(
         std::make_unique<client_surroundings>(process_, [this] { note_close(); }),
         std::move(edge),
-        {});
+        options);
     client_.emplace(detail::lease_access::make(core_));
     edge_->ask_for_deadlines([this](const core::holder_id& holder) -> std::optional<core::instant> {
         for (const auto& one : core_->watchdog().guarded()) {
@@ -63,6 +65,18 @@ void client_process::note_close() {
         .text("name", "close")
         .text("proc", name())
         .time("local_ns", process_.now());
+}
+
+void client_process::tell_of_loss() {
+    if (!process_.alive()) {
+        return;
+    }
+    std::erase_if(on_loss_, [](const auto& one) { return one.expired(); });
+    for (const auto& one : std::vector{on_loss_}) {
+        if (const auto told = one.lock()) {
+            (*told)();
+        }
+    }
 }
 
 void client_process::close() {

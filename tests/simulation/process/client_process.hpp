@@ -47,8 +47,13 @@ class client_process final {
     /// Let go of after the client when the process is killed: what the client's calls still look at.
     void after_client(std::function<void()> let_go) { after_client_.push_back(std::move(let_go)); }
 
+    /// Called each time that the client tells in its log of a loss, for as long as the caller keeps it.
+    using loss_listener = std::function<void()>;
+    void on_loss(const std::shared_ptr<loss_listener>& told) { on_loss_.push_back(told); }
+
   private:
     void let_go();
+    void tell_of_loss();
     void note_close();
     void note_settled(const core::doubtful_acquire& doubt,
                       core::undo::proof how,
@@ -59,6 +64,7 @@ class client_process final {
     observed_store* edge_ = nullptr;
     bool closing_ = false;
     std::vector<std::function<void()>> after_client_;
+    std::vector<std::weak_ptr<loss_listener>> on_loss_;
     std::function<void()> cut_;
     std::function<void()> opened_;
     std::shared_ptr<detail::client_core> core_;

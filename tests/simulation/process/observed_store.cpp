@@ -26,14 +26,17 @@ observed_store::sent_entry observed_store::leaves(const core::entry& what, core:
             seen.call = history_.new_id();
             seen.key = prolonged->key;
             seen.fence = known->second.fences.first;
-            history_.event("renew", "inv")
-                .number("call", seen.call)
+            auto told = history_.event("renew", "inv");
+            told.number("call", seen.call)
                 .text("proc", process_.name())
                 .time("local_ns", now)
                 .text("key", prolonged->key)
                 .number("fence", seen.fence)
                 .time("ttl_ns", core::nanoseconds{prolonged->ttl})
                 .time("sent_local_ns", now);
+            if (const auto deadline = deadline_of_(seen.holder)) {
+                told.time("deadline_local_ns", *deadline);
+            }
         }
     }
     return seen;
@@ -64,7 +67,7 @@ void observed_store::renewal_came_back(const sent_entry& what, const core::answe
         .text("key", what.key);
     if (renewed) {
         told.number("fence", what.fence);
-        if (const auto deadline = deadline_of_ ? deadline_of_(what.holder) : std::nullopt) {
+        if (const auto deadline = deadline_of_(what.holder)) {
             told.time("deadline_local_ns", *deadline);
         }
         if (given.fences.last != given.fences.first) {
