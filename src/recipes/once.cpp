@@ -185,36 +185,36 @@ void once::look_for_hold(const call_ptr& which) {
 void once::ask_for_turn(const call_ptr& which) {
     auto asked = which->terms.acquire;
     asked.wait = wait_left(*which);
+    const auto key = key_of_turn(which->terms.job);
     if (which->terms.witness) {
-        which->terms.witness->asked();
+        which->terms.witness->asked(key, asked);
     }
-    which->asking = keys_.acquire(key_of_turn(which->terms.job),
-                                  std::move(asked),
-                                  [this, &keys = keys_, which](mutex_outcome outcome) {
-                                      which->asking.reset();
-                                      if (which->terms.witness) {
-                                          which->terms.witness->told(outcome);
-                                      }
-                                      if (which->finished) {
-                                          if (outcome.lease) {
-                                              give_back(keys, which->terms, outcome.lease);
-                                          }
-                                          return;
-                                      }
-                                      if (outcome.lease) {
-                                          which->turn = std::move(outcome.lease);
-                                          begin(which);
-                                          return;
-                                      }
-                                      if (outcome.error) {
-                                          fail(which, outcome.error, std::move(outcome.detail));
-                                          return;
-                                      }
-                                      once_outcome told;
-                                      told.verdict = once_verdict::overlaps;
-                                      told.holders = std::move(outcome.holders);
-                                      end(which, std::move(told));
-                                  });
+    which->asking = keys_.acquire(
+        key, std::move(asked), [this, &keys = keys_, key, which](mutex_outcome outcome) {
+            which->asking.reset();
+            if (which->terms.witness) {
+                which->terms.witness->told(key, outcome);
+            }
+            if (which->finished) {
+                if (outcome.lease) {
+                    give_back(keys, which->terms, outcome.lease);
+                }
+                return;
+            }
+            if (outcome.lease) {
+                which->turn = std::move(outcome.lease);
+                begin(which);
+                return;
+            }
+            if (outcome.error) {
+                fail(which, outcome.error, std::move(outcome.detail));
+                return;
+            }
+            once_outcome told;
+            told.verdict = once_verdict::overlaps;
+            told.holders = std::move(outcome.holders);
+            end(which, std::move(told));
+        });
 }
 
 void once::give_turn_back(const call_ptr& which) {

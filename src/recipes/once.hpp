@@ -32,6 +32,7 @@
 // Thread safety: none; it lives on the executor.
 
 #include "core/environment.hpp"
+#include "recipes/lease_witness.hpp"
 #include "recipes/mutex.hpp"
 #include "recipes/slot_memory.hpp"
 #include "recipes/slot_record.hpp"
@@ -46,16 +47,6 @@
 #include <vector>
 
 namespace dibs::recipes {
-
-/// Sees what becomes of a call's turn, which its outcome alone does not tell: it may be taken and given back several times.
-class turn_witness {
-  public:
-    virtual ~turn_witness() = default;
-    virtual void asked() = 0;
-    virtual void told(const mutex_outcome& outcome) = 0;
-    /// Not of one that is handed to the caller. What is returned hears how that ended.
-    virtual mutex::release_completion gives_back(const core::lease_state& turn) = 0;
-};
 
 struct once_terms {
     std::string job;
@@ -74,7 +65,7 @@ struct once_terms {
     /// host asks; otherwise by the store's. Empty: unknown.
     std::string boot;
     core::party who;
-    std::shared_ptr<turn_witness> witness;  ///< may be empty
+    std::shared_ptr<lease_witness> witness;  ///< of the turn; may be empty
 };
 
 /// How long a slot that has failed so often waits until it may be tried again: `first` after the first time, then twice as

@@ -25,9 +25,10 @@ std::shared_ptr<several_keys> several_keys::start(core::environment env,
                                                   mutex& keys,
                                                   std::vector<std::string> names,
                                                   mutex_terms terms,
-                                                  completion done) {
+                                                  completion done,
+                                                  std::shared_ptr<lease_witness> witness) {
     auto made = std::make_shared<several_keys>(
-        env, keys, std::move(names), std::move(terms), std::move(done));
+        env, keys, std::move(names), std::move(terms), std::move(done), std::move(witness));
     made->ask_for_all();
     return made;
 }
@@ -36,12 +37,14 @@ several_keys::several_keys(core::environment env,
                            mutex& keys,
                            std::vector<std::string> names,
                            mutex_terms terms,
-                           completion done)
+                           completion done,
+                           std::shared_ptr<lease_witness> witness)
     : env_(env),
       mutex_(keys),
       names_(std::move(names)),
       terms_(std::move(terms)),
-      done_(std::move(done)) {
+      done_(std::move(done)),
+      witness_(std::move(witness)) {
     std::sort(names_.begin(), names_.end());
     const auto now = env_.time.now();
     wait_until_ = later(now, terms_.wait);
@@ -55,6 +58,9 @@ void several_keys::ask_for_all() {
     auto terms = terms_;
     terms.wait = nanoseconds::zero();
     for (std::size_t place = 0; place < names_.size(); ++place) {
+        if (witness_) {
+            witness_->asked(names_[place], terms);
+        }
         calls_[place] = mutex_.acquire(
             names_[place], terms, [self = shared_from_this(), place](mutex_outcome&& ended) {
                 self->tried(place, std::move(ended));
@@ -64,6 +70,9 @@ void several_keys::ask_for_all() {
 
 void several_keys::tried(std::size_t place, mutex_outcome&& ended) {
     calls_[place].reset();
+    if (witness_) {
+        witness_->told(names_[place], ended);
+    }
     tries_[place] = std::move(ended);
     if (--under_way_ == 0) {
         all_were_tried();
@@ -104,6 +113,9 @@ void several_keys::ask_for_next() {
             std::clamp(end_ - now, shortest_try, std::max(terms_.timeout, shortest_try));
     }
     const auto place = leases_.size();
+    if (witness_) {
+        witness_->asked(names_[place], terms);
+    }
     calls_[place] = mutex_.acquire(
         names_[place], std::move(terms), [self = shared_from_this()](mutex_outcome&& ended) {
             self->answered(std::move(ended));
@@ -112,6 +124,9 @@ void several_keys::ask_for_next() {
 
 void several_keys::answered(mutex_outcome&& ended) {
     calls_[leases_.size()].reset();
+    if (witness_) {
+        witness_->told(names_[leases_.size()], ended);
+    }
     if (!ended.lease) {
         fail(names_[leases_.size()], std::move(ended));
         return;
@@ -165,7 +180,11 @@ void several_keys::fail(const std::string& key, mutex_outcome&& why) {
 /// The last one first: whoever waits for the first one holds none of the others.
 void several_keys::give_back(std::vector<lease_ptr> taken) {
     for (auto one = taken.rbegin(); one != taken.rend(); ++one) {
-        mutex_.release(*one, [](release_reply) {});
+        mutex::release_completion told = [](release_reply) {};
+        if (witness_) {
+            told = witness_->gives_back(**one);
+        }
+        mutex_.release(*one, std::move(told));
     }
 }
 

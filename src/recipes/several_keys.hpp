@@ -13,6 +13,7 @@
 
 #include "core/environment.hpp"
 #include "core/unique_function.hpp"
+#include "recipes/lease_witness.hpp"
 #include "recipes/mutex.hpp"
 
 #include <cstddef>
@@ -34,18 +35,20 @@ class several_keys : public std::enable_shared_from_this<several_keys> {
 
     /// Requires: keys and terms were checked; there is at least one key, and none is there twice.
     /// `done` is called once, never inside this call. `terms` holds for each key; its wait and its
-    /// time-out are those of the whole.
+    /// time-out are those of the whole. `witness` may be empty.
     static std::shared_ptr<several_keys> start(core::environment env,
                                                mutex& keys,
                                                std::vector<std::string> names,
                                                mutex_terms terms,
-                                               completion done);
+                                               completion done,
+                                               std::shared_ptr<lease_witness> witness = {});
 
     several_keys(core::environment env,
                  mutex& keys,
                  std::vector<std::string> names,
                  mutex_terms terms,
-                 completion done);
+                 completion done,
+                 std::shared_ptr<lease_witness> witness);
 
     /// Ends it with errc::cancelled; nothing is held then. Does nothing when it is over.
     void cancel();
@@ -67,6 +70,7 @@ class several_keys : public std::enable_shared_from_this<several_keys> {
     std::vector<std::string> names_;
     const mutex_terms terms_;
     completion done_;
+    const std::shared_ptr<lease_witness> witness_;
     core::instant wait_until_{};
     core::instant end_{};            ///< of all of it
     std::vector<lease_ptr> leases_;  ///< of the first keys, without a gap

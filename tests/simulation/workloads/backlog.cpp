@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job by the hour, whose hosts fire seldom and at times together: each fire makes up for all slots that were missed, oldest
-// first, one at a time. No slot is done twice (C10); no two are run at the same time by hosts that both may believe in
-// their turn; and a slot begins for the first time only when the one before it has begun.
+// A job by the hour, whose hosts fire seldom and at times together. In half of the runs each fire makes up for all slots
+// that were missed, oldest first, one at a time; in the other half it wants the slot of now alone, while a slot before it
+// may still be run by somebody else. No slot is done twice (C10); no two are run at the same time by hosts that both may
+// believe in their turn; and of slots that are made up for, one begins for the first time only when the one before it has
+// begun.
 
 #include "client/checked_options.hpp"
 #include "recipes/due_slots.hpp"
 #include "recipes/once.hpp"
-#include "simulation/workloads/caller.hpp"
+#include "simulation/workloads/claims.hpp"
+#include "simulation/workloads/lease_notes.hpp"
 #include "simulation/workloads/workload.hpp"
 
 #include <algorithm>
@@ -29,84 +32,16 @@ recipes::schedule hourly() {
     return recipes::schedule::make_cron("0 * * * *", "UTC", fault).value();
 }
 
-std::uint64_t note_release(scene& on, client_process& by, const core::lease_state& lease) {
-    const auto call = on.history.new_id();
-    call_line(by, "release", "inv", call, lease.key()).number("fence", lease.fence());
-    return call;
-}
-
-void note_released(client_process& by,
-                   std::uint64_t call,
-                   const std::string& key,
-                   const recipes::release_reply& told) {
-    if (told.released) {
-        call_line(by, "release", "ok", call, key);
-    } else {
-        call_line(by, "release", told.error ? "info" : "fail", call, key)
-            .text("error", told.error ? told.error.message() : "not_held");
-    }
-}
-
-/// The lease on the turn is one like others: the checker must see who was told of it, and when it was given back.
-class turn_notes final : public recipes::turn_witness {
-  public:
-    turn_notes(scene& on, client_process& by) : scene_(on), by_(by) {}
-
-    void asked() override {
-        call_ = scene_.history.new_id();
-        call_line(by_, "acquire", "inv", call_, key_)
-            .time("ttl_ns", core::nanoseconds{scene_.drawn.ttl});
-    }
-    void told(const recipes::mutex_outcome& outcome) override {
-        if (!by_.alive()) {
-            return;
-        }
-        if (outcome.lease) {
-            note_granted(by_, "acquire", call_, scene_.drawn.ttl, *outcome.lease);
-        } else {
-            call_line(by_, "acquire", outcome.error ? "info" : "fail", call_, key_)
-                .text("error", outcome.error ? outcome.error.message() : "held");
-        }
-    }
-    recipes::mutex::release_completion gives_back(const core::lease_state& turn) override {
-        if (!by_.alive()) {
-            return [](recipes::release_reply) {};
-        }
-        return [&by = by_, key = key_, call = note_release(scene_, by_, turn)](
-                   recipes::release_reply told) {
-            if (by.alive()) {
-                note_released(by, call, key, told);
-            }
-        };
-    }
-
-  private:
-    scene& scene_;
-    client_process& by_;
-    const std::string key_ = recipes::key_of_turn(job);
-    std::uint64_t call_ = 0;
-};
-
 class backlog final : public workload {
   public:
     explicit backlog(scene& on) : scene_(on), plan_(hourly()) {
         // So many hours pass by the schedule during a run.
         hours_ = scene_.chance.between(std::int64_t{3}, std::int64_t{14});
+        makes_up_ = scene_.chance.chance(500);
     }
 
     void employ(client_process& newcomer) override {
-        auto made = std::make_shared<worker>(newcomer);
-        auto& core = *newcomer.core();
-        made->recipe = std::make_unique<recipes::once>(
-            core.env(), core.store(), core.mutex(), [&machine = newcomer.self().machine()] {
-                return std::chrono::floor<core::milliseconds>(machine.wall().time_since_epoch())
-                    .count();
-            });
-        newcomer.after_client([made] {
-            made->call.reset();
-            made->recipe.reset();
-        });
-        rest(made);
+        rest(employed<worker>(newcomer, newcomer.core()->store()));
     }
 
     void judge() override {
@@ -118,12 +53,10 @@ class backlog final : public workload {
     [[nodiscard]] bool goes_on() const override { return false; }
 
   private:
-    struct worker {
-        explicit worker(client_process& process) : by(process) {}
-        client_process& by;
-        std::unique_ptr<recipes::once> recipe;
-        recipes::once::call_ptr call;
+    struct worker : claimant<recipes::once> {
+        using claimant::claimant;
         std::deque<recipes::slot> due;
+        bool knew = false;  ///< of a slot of the job, when it asked what is due
     };
     using worker_ptr = std::shared_ptr<worker>;
 
@@ -133,6 +66,7 @@ class backlog final : public workload {
         recipes::slot_record mine;
         recipes::lease_ptr lease;
         recipes::lease_ptr turn;
+        bool knew = false;
 
         [[nodiscard]] bool believes() const {
             if (!by->alive()) {
@@ -155,9 +89,8 @@ class backlog final : public workload {
     }
 
     void rest(const worker_ptr& who) {
-        const auto longest =
-            std::max<core::nanoseconds>(scene_.drawn.rest_most * 2, scene_.drawn.faults_for / 20);
-        const auto pause = scene_.chance.skewed(core::milliseconds{1}, longest);
+        const auto length = scene_.drawn.faults_for;
+        const auto pause = scene_.chance.between(length / 60, length / 8);
         who->by.self().post_in(pause, [this, who] { fire(who); });
     }
 
@@ -166,6 +99,11 @@ class backlog final : public workload {
             return;
         }
         ++fires_;
+        if (!makes_up_) {
+            find_due(who, {});
+            next(who);
+            return;
+        }
         who->by.core()->store().list(
             recipes::key_of_slot(job, ""), {}, 500, [this, who](core::page page) {
                 if (!who->by.alive()) {
@@ -193,8 +131,9 @@ class backlog final : public workload {
                 known.push_back(std::move(*found));
             }
         }
+        who->knew = !known.empty();
         recipes::due_terms terms;
-        terms.policy = recipes::missed_slots::all;
+        terms.policy = makes_up_ ? recipes::missed_slots::all : recipes::missed_slots::last;
         const auto clock = planned(scene_.world.now());
         auto due = recipes::find_due(plan_, plan_.at(clock, {}), clock, known, terms);
         who->due.assign(due.slots.begin(), due.slots.end());
@@ -207,20 +146,16 @@ class backlog final : public workload {
         }
         const auto slot = who->due.front();
         who->due.pop_front();
-        acquire_options options;
-        options.ttl = scene_.drawn.ttl;
-        options.wait = scene_.chance.chance(500)
-                           ? core::milliseconds{0}
-                           : core::milliseconds{scene_.chance.between(1, 2 * options.ttl.count())};
-        options.timeout = core::milliseconds{scene_.chance.between(50, 5000)};
+        const auto options = claim_options(scene_);
         auto mine = std::make_shared<run>();
         mine->by = &who->by;
+        mine->knew = who->knew;
         mine->terms.job = job;
         mine->terms.slot = slot.name;
         mine->terms.begin_ms =
             std::chrono::floor<core::milliseconds>(slot.begin.time_since_epoch()).count();
         mine->terms.in_turn = true;
-        mine->terms.witness = std::make_shared<turn_notes>(scene_, who->by);
+        mine->terms.witness = std::make_shared<lease_notes>(who->by);
         mine->terms.acquire = detail::terms_of(options);
         mine->terms.retries = 1000;
         mine->terms.backoff = scene_.drawn.ttl / 4;
@@ -233,9 +168,7 @@ class backlog final : public workload {
                 .text("policy", "at_least_once")
                 .flag("must_complete", false);
         }
-        const auto call = scene_.history.new_id();
-        call_line(who->by, "acquire", "inv", call, key)
-            .time("ttl_ns", core::nanoseconds{options.ttl});
+        const auto call = note_claim(who->by, key, options.ttl);
         who->call = who->recipe->claim(
             mine->terms,
             [this, who, mine, call, key, ttl = options.ttl](recipes::once_outcome told) {
@@ -253,8 +186,7 @@ class backlog final : public workload {
                  core::nanoseconds ttl,
                  recipes::once_outcome told) {
         if (!told.lease) {
-            call_line(who->by, "acquire", told.error ? "info" : "fail", call, key)
-                .text("error", told.error ? told.error.message() : "held");
+            note_no_lease(who->by, call, key, told.error);
             // Whoever is at it goes through the rest.
             if (told.verdict != recipes::once_verdict::done) {
                 who->due.clear();
@@ -266,20 +198,25 @@ class backlog final : public workload {
         mine->lease = std::move(told.lease);
         mine->turn = std::move(told.turn);
         mine->mine = std::move(told.mine);
-        who->by.self().post([this, who, mine, key] { work(who, mine, key); });
+        who->by.self().post([this, who, mine] { work(who, mine); });
     }
 
-    void work(const worker_ptr& who, const run_ptr& mine, const std::string& key) {
-        const auto call = scene_.history.new_id();
+    void work(const worker_ptr& who, const run_ptr& mine) {
         const bool begins = mine->believes();
         if (begins) {
             note_begin(mine);
-            call_line(who->by, "job", "inv", call, key).number("fence", mine->lease->fence());
         }
-        const auto length = scene_.chance.skewed(core::milliseconds{1}, scene_.drawn.work_most);
-        who->by.self().post_in(
-            begins ? length : core::nanoseconds{0},
-            [this, who, mine, key, call, begins] { finish(who, mine, key, begins ? call : 0); });
+        do_job(scene_,
+               who->by,
+               *mine->lease,
+               begins,
+               scene_.chance.between(core::milliseconds{1}, longest_run()),
+               [this, who, mine](std::uint64_t job_call) { finish(who, mine, job_call); });
+    }
+
+    /// Beyond the end of a slot, often enough.
+    [[nodiscard]] core::nanoseconds longest_run() const {
+        return (scene_.drawn.faults_for + scene_.drawn.healed_for) / hours_ * 3 / 2;
     }
 
     void note_begin(const run_ptr& mine) {
@@ -294,21 +231,19 @@ class backlog final : public workload {
         if (started_.empty()) {
             first_ = number;
         }
-        if (number > first_ && !started_.contains(number - 1)) {
+        // Of a job of which nothing was known yet no slot had been missed.
+        if (mine->knew && number > first_ && !started_.contains(number - 1)) {
             scene_.complain(mine->terms.slot + " began before the slot before it");
         }
         started_.insert(number);
     }
 
-    void finish(const worker_ptr& who,
-                const run_ptr& mine,
-                const std::string& key,
-                std::uint64_t job_call) {
+    void finish(const worker_ptr& who, const run_ptr& mine, std::uint64_t job_call) {
         std::erase(running_, mine);
         if (who->by.core()->closed()) {
             return;
         }
-        const auto call = note_release(scene_, who->by, *mine->lease);
+        const auto call = note_release(who->by, *mine->lease);
         const bool success = job_call != 0;
         who->recipe->finish(
             mine->lease,
@@ -316,15 +251,13 @@ class backlog final : public workload {
             mine->mine,
             success,
             success ? 0 : 1,
-            [this, who, mine, key, call, job_call](recipes::release_reply told) {
+            [this, who, mine, call, job_call, success](recipes::release_reply told) {
                 if (!who->by.alive()) {
                     return;
                 }
+                const auto& key = mine->lease->key();
                 note_released(who->by, call, key, told);
-                if (job_call != 0) {
-                    const auto* phase = told.released ? "ok" : told.error ? "info" : "fail";
-                    call_line(who->by, "job", phase, job_call, key);
-                }
+                note_job_end(who->by, job_call, key, phase_of_run(told, success));
                 if (!told.released) {
                     who->due.clear();
                 }
@@ -341,7 +274,7 @@ class backlog final : public workload {
             return;
         }
         const auto key = recipes::key_of_turn(job);
-        const auto call = note_release(scene_, who->by, *mine->turn);
+        const auto call = note_release(who->by, *mine->turn);
         who->by.core()->mutex().release(mine->turn,
                                         [this, who, key, call](recipes::release_reply told) {
                                             if (!who->by.alive()) {
@@ -355,6 +288,7 @@ class backlog final : public workload {
     scene& scene_;
     recipes::schedule plan_;
     std::int64_t hours_ = 0;
+    bool makes_up_ = false;  ///< for what was missed
     std::map<std::string, std::int64_t> number_of_;
     std::vector<run_ptr> running_;
     std::set<std::int64_t> started_;

@@ -18,14 +18,32 @@ recorder::line call_line(client_process& in,
     return begun;
 }
 
-namespace {
-
-/// How a call ended that was not granted or did not release: `fail` when it surely did nothing.
 std::string_view phase_of(std::error_code error) {
     const bool unsure = error == condition::outcome_unknown || error == errc::cancelled ||
                         error == errc::closed || error == errc::timed_out;
     return unsure ? "info" : "fail";
 }
+
+std::uint64_t note_release(client_process& in, const core::lease_state& lease) {
+    const auto call = in.history().new_id();
+    call_line(in, "release", "inv", call, lease.key()).number("fence", lease.fence());
+    return call;
+}
+
+void note_released(client_process& in,
+                   std::uint64_t call,
+                   const std::string& key,
+                   const recipes::release_reply& told) {
+    if (told.released) {
+        call_line(in, "release", "ok", call, key);
+    } else {
+        // After an error the client goes on trying to release it.
+        call_line(in, "release", told.error ? "info" : "fail", call, key)
+            .text("error", told.error ? told.error.message() : "not_held");
+    }
+}
+
+namespace {
 
 class acquire_told final : public acquire_handler {
   public:
@@ -79,13 +97,7 @@ class release_told final : public release_handler {
             return;
         }
         const bool released = !error && outcome == release_outcome::released;
-        if (released) {
-            call_line(process_, "release", "ok", call_, key_);
-        } else {
-            // After an error the client goes on trying to release it.
-            call_line(process_, "release", error ? "info" : "fail", call_, key_)
-                .text("error", error ? error.message() : "not_held");
-        }
+        note_released(process_, call_, key_, {.released = released, .error = error, .detail = {}});
         told_(released);
     }
 
@@ -198,17 +210,32 @@ void note_granted(client_process& in,
 }
 
 held_lease::held_lease(client_process& in, lease taken) : process_(in), lease_(std::move(taken)) {
-    on_lost_.emplace(lease_.lost(), [this] {
-        // With `notice` it is told while the lease is still held.
-        if (process_.alive() && !lease_.held()) {
-            process_.history()
-                .event("lost")
-                .text("proc", process_.name())
-                .time("local_ns", process_.self().now())
-                .text("key", key())
-                .number("fence", fence());
+    on_lost_.emplace(lease_.lost(), [this, state = detail::lease_access::handle(lease_)->state] {
+        if (!process_.alive()) {
+            return;
         }
+        if (!lease_.held()) {
+            note_lost(*state);
+            return;
+        }
+        // With `notice` it is told while the lease is still held, and its end is told no more.
+        on_end_ = std::make_shared<client_process::loss_listener>([this, state] {
+            if (state->lost_reason()) {
+                note_lost(*state);
+                on_end_.reset();
+            }
+        });
+        process_.on_loss(on_end_);
     });
+}
+
+void held_lease::note_lost(const core::lease_state& which) {
+    process_.history()
+        .event("lost")
+        .text("proc", process_.name())
+        .time("local_ns", process_.self().now())
+        .text("key", which.key())
+        .number("fence", which.fence());
 }
 
 bool held_lease::held() {

@@ -30,8 +30,11 @@ class held_lease {
     [[nodiscard]] dibs::lease& handle() noexcept { return lease_; }
 
   private:
+    void note_lost(const core::lease_state& which);
+
     client_process& process_;
     dibs::lease lease_;
+    std::shared_ptr<client_process::loss_listener> on_end_;  ///< once it was told to stop
     std::optional<std::stop_callback<std::function<void()>>> on_lost_;
 };
 
@@ -41,6 +44,16 @@ recorder::line call_line(client_process& in,
                          std::string_view phase,
                          std::uint64_t call,
                          std::string_view key);
+
+/// How a call ended that was not granted or did not release: `fail` when it surely did nothing.
+[[nodiscard]] std::string_view phase_of(std::error_code error);
+
+/// Begins the line of a release.
+[[nodiscard]] std::uint64_t note_release(client_process& in, const core::lease_state& lease);
+void note_released(client_process& in,
+                   std::uint64_t call,
+                   const std::string& key,
+                   const recipes::release_reply& told);
 
 /// Writes down the good end of an `acquire` or `adopt`.
 void note_granted(client_process& in,

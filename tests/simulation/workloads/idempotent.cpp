@@ -5,7 +5,7 @@
 #include "recipes/idempotent.hpp"
 
 #include "client/checked_options.hpp"
-#include "simulation/workloads/caller.hpp"
+#include "simulation/workloads/claims.hpp"
 #include "simulation/workloads/workload.hpp"
 
 #include <memory>
@@ -35,19 +35,8 @@ class idempotent_requests final : public workload {
     }
 
     void employ(client_process& newcomer) override {
-        auto made = std::make_shared<worker>(newcomer);
-        auto& core = *newcomer.core();
-        made->recipe = std::make_unique<recipes::idempotent>(
-            core.env(), core.batcher(), core.mutex(), [&machine = newcomer.self().machine()] {
-                return std::chrono::floor<core::milliseconds>(machine.wall().time_since_epoch())
-                    .count();
-            });
+        const auto made = employed<worker>(newcomer, newcomer.core()->batcher());
         made->open.resize(requests_.size(), true);
-        // After the client has gone: its calls still look at the recipe.
-        newcomer.after_client([made] {
-            made->call.reset();
-            made->recipe.reset();
-        });
         rest(made);
     }
 
@@ -63,11 +52,8 @@ class idempotent_requests final : public workload {
         unsigned fails_per_mille = 0;
         std::string answer;  ///< the first that was told, to anybody
     };
-    struct worker {
-        explicit worker(client_process& process) : by(process) {}
-        client_process& by;
-        std::unique_ptr<recipes::idempotent> recipe;
-        recipes::idempotent::call_ptr call;
+    struct worker : claimant<recipes::idempotent> {
+        using claimant::claimant;
         std::vector<bool> open;  ///< requests that this process has no answer to
     };
     using worker_ptr = std::shared_ptr<worker>;
@@ -98,12 +84,7 @@ class idempotent_requests final : public workload {
             index = (index + 1) % requests_.size();
         }
         const auto& which = requests_[index];
-        acquire_options options;
-        options.ttl = scene_.drawn.ttl;
-        options.wait = scene_.chance.chance(500)
-                           ? core::milliseconds{0}
-                           : core::milliseconds{scene_.chance.between(1, 2 * options.ttl.count())};
-        options.timeout = core::milliseconds{scene_.chance.between(50, 5000)};
+        const auto options = claim_options(scene_);
         auto mine = std::make_shared<run>();
         mine->index = index;
         mine->terms.key = which.key;
@@ -116,11 +97,7 @@ class idempotent_requests final : public workload {
         mine->terms.who.host = who->by.name();
         mine->fails = scene_.chance.chance(which.fails_per_mille);
 
-        const auto call = scene_.history.new_id();
-        // A call that waits does so for an answer, too: it is no party of a line.
-        call_line(who->by, "acquire", "inv", call, which.key)
-            .time("ttl_ns", core::nanoseconds{options.ttl});
-        // A call that waits is kept by nobody else.
+        const auto call = note_claim(who->by, which.key, options.ttl);
         who->call = who->recipe->claim(
             mine->terms,
             [this, who, mine, call, ttl = options.ttl](recipes::idempotent_outcome told) {
@@ -129,10 +106,7 @@ class idempotent_requests final : public workload {
                     claimed(who, mine, call, ttl, std::move(told));
                 }
             });
-        if (!scene_.healed() && scene_.chance.chance(scene_.drawn.cancel_per_mille)) {
-            who->by.self().post_in(scene_.chance.skewed(core::nanoseconds{0}, scene_.drawn.ttl),
-                                   [who, claimed = who->call] { who->recipe->cancel(claimed); });
-        }
+        cancel_by_chance(scene_, who);
     }
 
     void claimed(const worker_ptr& who,
@@ -157,8 +131,7 @@ class idempotent_requests final : public workload {
             } else if (told.verdict == recipes::idempotent_verdict::differs && !wrong) {
                 scene_.complain("the payload of " + which.key + " was taken for another one");
             }
-            call_line(who->by, "acquire", told.error ? "info" : "fail", call, which.key)
-                .text("error", told.error ? told.error.message() : "held");
+            note_no_lease(who->by, call, which.key, told.error);
             rest(who);
             return;
         }
@@ -181,16 +154,12 @@ class idempotent_requests final : public workload {
     }
 
     void work(const worker_ptr& who, const run_ptr& mine) {
-        auto& which = requests_[mine->index];
-        const auto call = scene_.history.new_id();
-        const bool begins = mine->lease->held(who->by.self().now());
-        if (begins) {
-            call_line(who->by, "job", "inv", call, which.key).number("fence", mine->lease->fence());
-        }
-        const auto length = scene_.chance.skewed(core::milliseconds{1}, scene_.drawn.work_most);
-        who->by.self().post_in(
-            begins ? length : core::nanoseconds{0},
-            [this, who, mine, call, begins] { finish(who, mine, begins ? call : 0); });
+        do_job(scene_,
+               who->by,
+               *mine->lease,
+               mine->lease->held(who->by.self().now()),
+               scene_.chance.skewed(core::milliseconds{1}, scene_.drawn.work_most),
+               [this, who, mine](std::uint64_t job_call) { finish(who, mine, job_call); });
     }
 
     void finish(const worker_ptr& who, const run_ptr& mine, std::uint64_t job_call) {
@@ -198,8 +167,7 @@ class idempotent_requests final : public workload {
             return;
         }
         auto& which = requests_[mine->index];
-        const auto call = scene_.history.new_id();
-        call_line(who->by, "release", "inv", call, which.key).number("fence", mine->lease->fence());
+        const auto call = note_release(who->by, *mine->lease);
         // With at_most_once every end is an answer.
         const bool success = job_call != 0 && !mine->fails;
         const bool answers = success || (job_call != 0 && which.at_most_once);
@@ -213,16 +181,9 @@ class idempotent_requests final : public workload {
                 return;
             }
             auto& of = requests_[mine->index];
-            if (heard_back.released) {
-                call_line(who->by, "release", "ok", call, of.key);
-            } else {
-                call_line(who->by, "release", heard_back.error ? "info" : "fail", call, of.key)
-                    .text("error", heard_back.error ? heard_back.error.message() : "not_held");
-            }
-            if (job_call != 0) {
-                const auto* phase = !heard_back.released ? "info" : success ? "ok" : "fail";
-                call_line(who->by, "job", phase, job_call, of.key);
-            }
+            note_released(who->by, call, of.key, heard_back);
+            const auto* phase = !heard_back.released ? "info" : success ? "ok" : "fail";
+            note_job_end(who->by, job_call, of.key, phase);
             if (heard_back.released && answers) {
                 heard(of, answer);
             }

@@ -5,7 +5,7 @@
 #include "recipes/once.hpp"
 
 #include "client/checked_options.hpp"
-#include "simulation/workloads/caller.hpp"
+#include "simulation/workloads/claims.hpp"
 #include "simulation/workloads/workload.hpp"
 
 #include <memory>
@@ -35,19 +35,8 @@ class once_per_slot final : public workload {
     }
 
     void employ(client_process& newcomer) override {
-        auto made = std::make_shared<worker>(newcomer);
-        auto& core = *newcomer.core();
-        made->recipe = std::make_unique<recipes::once>(
-            core.env(), core.store(), core.mutex(), [&machine = newcomer.self().machine()] {
-                return std::chrono::floor<core::milliseconds>(machine.wall().time_since_epoch())
-                    .count();
-            });
+        const auto made = employed<worker>(newcomer, newcomer.core()->store());
         made->open.resize(slots_.size(), true);
-        // After the client has gone: its calls still look at the recipe.
-        newcomer.after_client([made] {
-            made->call.reset();
-            made->recipe.reset();
-        });
         rest(made);
     }
 
@@ -61,11 +50,8 @@ class once_per_slot final : public workload {
         bool at_most_once = false;
         unsigned fails_per_mille = 0;
     };
-    struct worker {
-        explicit worker(client_process& process) : by(process) {}
-        client_process& by;
-        std::unique_ptr<recipes::once> recipe;
-        recipes::once::call_ptr call;
+    struct worker : claimant<recipes::once> {
+        using claimant::claimant;
         std::vector<bool> open;  ///< slots that this process does not know to be over
     };
     using worker_ptr = std::shared_ptr<worker>;
@@ -95,12 +81,7 @@ class once_per_slot final : public workload {
             index = (index + 1) % slots_.size();
         }
         const auto& which = slots_[index];
-        acquire_options options;
-        options.ttl = scene_.drawn.ttl;
-        options.wait = scene_.chance.chance(500)
-                           ? core::milliseconds{0}
-                           : core::milliseconds{scene_.chance.between(1, 2 * options.ttl.count())};
-        options.timeout = core::milliseconds{scene_.chance.between(50, 5000)};
+        const auto options = claim_options(scene_);
         auto mine = std::make_shared<run>();
         mine->terms.job = job;
         mine->terms.slot = which.name;
@@ -112,11 +93,7 @@ class once_per_slot final : public workload {
         mine->fails = scene_.chance.chance(which.fails_per_mille);
 
         const auto key = recipes::key_of_slot(job, which.name);
-        const auto call = scene_.history.new_id();
-        // A claim that waits does so for an outcome, too: it is no party of a line.
-        call_line(who->by, "acquire", "inv", call, key)
-            .time("ttl_ns", core::nanoseconds{options.ttl});
-        // A call that waits is kept by nobody else.
+        const auto call = note_claim(who->by, key, options.ttl);
         who->call = who->recipe->claim(
             mine->terms,
             [this, who, mine, index, call, key, ttl = options.ttl](recipes::once_outcome told) {
@@ -125,10 +102,7 @@ class once_per_slot final : public workload {
                     claimed_slot(who, mine, index, call, key, ttl, std::move(told));
                 }
             });
-        if (!scene_.healed() && scene_.chance.chance(scene_.drawn.cancel_per_mille)) {
-            who->by.self().post_in(scene_.chance.skewed(core::nanoseconds{0}, scene_.drawn.ttl),
-                                   [who, claimed = who->call] { who->recipe->cancel(claimed); });
-        }
+        cancel_by_chance(scene_, who);
     }
 
     void claimed_slot(const worker_ptr& who,
@@ -144,65 +118,46 @@ class once_per_slot final : public workload {
             if (over) {
                 who->open[index] = false;
             }
-            call_line(who->by, "acquire", told.error ? "info" : "fail", call, key)
-                .text("error", told.error ? told.error.message() : "held");
+            note_no_lease(who->by, call, key, told.error);
             rest(who);
             return;
         }
         note_granted(who->by, "acquire", call, ttl, *told.lease);
         mine->lease = std::move(told.lease);
         mine->mine = std::move(told.mine);
-        who->by.self().post([this, who, mine, key] { work(who, mine, key); });
+        who->by.self().post([this, who, mine] { work(who, mine); });
     }
 
-    void work(const worker_ptr& who, const run_ptr& mine, const std::string& key) {
-        const auto call = scene_.history.new_id();
-        const bool begins = mine->lease->held(who->by.self().now());
-        if (begins) {
-            call_line(who->by, "job", "inv", call, key).number("fence", mine->lease->fence());
-        }
-        const auto length = scene_.chance.skewed(core::milliseconds{1}, scene_.drawn.work_most);
-        who->by.self().post_in(
-            begins ? length : core::nanoseconds{0},
-            [this, who, mine, key, call, begins] { finish(who, mine, key, begins ? call : 0); });
+    void work(const worker_ptr& who, const run_ptr& mine) {
+        do_job(scene_,
+               who->by,
+               *mine->lease,
+               mine->lease->held(who->by.self().now()),
+               scene_.chance.skewed(core::milliseconds{1}, scene_.drawn.work_most),
+               [this, who, mine](std::uint64_t job_call) { finish(who, mine, job_call); });
     }
 
-    void finish(const worker_ptr& who,
-                const run_ptr& mine,
-                const std::string& key,
-                std::uint64_t job_call) {
+    void finish(const worker_ptr& who, const run_ptr& mine, std::uint64_t job_call) {
         if (who->by.core()->closed()) {
             return;
         }
-        const auto call = scene_.history.new_id();
-        call_line(who->by, "release", "inv", call, key).number("fence", mine->lease->fence());
+        const auto call = note_release(who->by, *mine->lease);
         // A run that did not begin has not ended well.
         const bool success = job_call != 0 && !mine->fails;
-        who->recipe->finish(
-            mine->lease,
-            mine->terms,
-            mine->mine,
-            success,
-            success ? 0 : 1,
-            [this, who, key, call, job_call, success](recipes::release_reply told) {
-                if (!who->by.alive()) {
-                    return;
-                }
-                if (told.released) {
-                    call_line(who->by, "release", "ok", call, key);
-                } else {
-                    call_line(who->by, "release", told.error ? "info" : "fail", call, key)
-                        .text("error", told.error ? told.error.message() : "not_held");
-                }
-                if (job_call != 0) {
-                    // Who has lost its lease has failed; where the outcome may be kept, it is unknown.
-                    const auto* phase = told.released && success ? "ok"
-                                        : told.error             ? "info"
-                                                                 : "fail";
-                    call_line(who->by, "job", phase, job_call, key);
-                }
-                rest(who);
-            });
+        who->recipe->finish(mine->lease,
+                            mine->terms,
+                            mine->mine,
+                            success,
+                            success ? 0 : 1,
+                            [this, who, key = mine->lease->key(), call, job_call, success](
+                                recipes::release_reply told) {
+                                if (!who->by.alive()) {
+                                    return;
+                                }
+                                note_released(who->by, call, key, told);
+                                note_job_end(who->by, job_call, key, phase_of_run(told, success));
+                                rest(who);
+                            });
     }
 
     scene& scene_;

@@ -15,6 +15,7 @@ std::unique_ptr<workload> make_once(scene& on);
 std::unique_ptr<workload> make_queue(scene& on);
 std::unique_ptr<workload> make_register(scene& on);
 std::unique_ptr<workload> make_set(scene& on);
+std::unique_ptr<workload> make_several(scene& on);
 std::unique_ptr<workload> make_shared_leases(scene& on);
 std::unique_ptr<workload> make_tokens(scene& on);
 std::unique_ptr<workload> make_unfenced(scene& on);
@@ -39,7 +40,6 @@ const std::vector<workload_kind>& workload_kinds() {
         {.name = "backlog",
          .about = "jobs that make up for slots that were missed, in turn",
          .make = &make_backlog,
-         .drawn = false,
          .counts_on_results = true},
         {.name = "election",
          .about = "leaders that resign, standbys, and observers",
@@ -60,6 +60,10 @@ const std::vector<workload_kind>& workload_kinds() {
          .make = &make_shared_leases,
          .queues = true,
          .shares = true},
+        {.name = "several",
+         .about = "several keys at once, all or none, in sets that overlap",
+         .make = &make_several,
+         .queues = true},
         {.name = "tokens",
          .about = "an access token that all share, and one of them refreshes",
          .make = &make_tokens,
