@@ -182,11 +182,16 @@ class tokens final : public workload {
         const auto presented =
             request.previous ? number_in(request.previous->successor, credential_prefix) : 0;
         complain_if_needless(at, request.fence);
-        // Only now is it known that there is a lease.
-        const auto acquired = scene_.history.new_id();
-        call_line(who->by, "acquire", "inv", acquired, at.key)
-            .time("ttl_ns", core::nanoseconds{scene_.drawn.ttl});
-        note_granted(who->by, "acquire", acquired, scene_.drawn.ttl, *request.lease);
+        // Only now is it known that there is a lease. Whoever was paused until it was over was never told of one that he
+        // could believe in, and others may have had the key since.
+        const bool told_of_lease =
+            !request.lease->lost_reason() && who->by.self().now() < request.lease->deadline();
+        if (told_of_lease) {
+            const auto acquired = scene_.history.new_id();
+            call_line(who->by, "acquire", "inv", acquired, at.key)
+                .time("ttl_ns", core::nanoseconds{scene_.drawn.ttl});
+            note_granted(who->by, "acquire", acquired, scene_.drawn.ttl, *request.lease);
+        }
         const auto call = scene_.history.new_id();
         if (at.rotates) {
             call_line(who->by, "refresh", "inv", call, at.key)
@@ -196,7 +201,7 @@ class tokens final : public workload {
         const bool troubled = !scene_.healed();
         // What is over is nothing that a later answer could be taken for.
         auto once = std::make_shared<brought>(std::move(told));
-        const auto end = [this, who, index, call, once, fence = request.fence](
+        const auto end = [this, who, index, call, once, told_of_lease, fence = request.fence](
                              std::string_view phase, recipes::fetched made) {
             if (!*once) {
                 return;
@@ -211,9 +216,11 @@ class tokens final : public workload {
                 }
             }
             // How its release ends is told to the recipe alone.
-            const auto release = scene_.history.new_id();
-            call_line(who->by, "release", "inv", release, of.key).number("fence", fence);
-            call_line(who->by, "release", "info", release, of.key);
+            if (told_of_lease) {
+                const auto release = scene_.history.new_id();
+                call_line(who->by, "release", "inv", release, of.key).number("fence", fence);
+                call_line(who->by, "release", "info", release, of.key);
+            }
             auto tell = std::exchange(*once, brought{});
             tell(std::move(made));
         };
