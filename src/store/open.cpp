@@ -33,7 +33,7 @@
 #define DIBS_SCHEME_REDIS ""
 #endif
 #ifdef DIBS_WITH_POSTGRES
-#define DIBS_SCHEME_POSTGRES "postgres:, "
+#define DIBS_SCHEME_POSTGRES "postgres:, postgres+advisory:, "
 #else
 #define DIBS_SCHEME_POSTGRES ""
 #endif
@@ -163,7 +163,8 @@ opened open(std::string_view text, core::environment env, open_context context) 
     }
 #endif
 #ifdef DIBS_WITH_POSTGRES
-    if (where->scheme == "postgres" || where->scheme == "postgresql") {
+    if (where->scheme == "postgres" || where->scheme == "postgresql" ||
+        where->scheme == "postgres+advisory" || where->scheme == "postgresql+advisory") {
         return open_postgres(env, std::move(context), text);
     }
 #endif

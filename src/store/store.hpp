@@ -127,6 +127,8 @@ struct capabilities {
     bool keeps_grants = false;      ///< an acknowledged grant survives a restart of the store
     bool survives_restart = false;  ///< records outlive the last process that uses them
     bool steady_expiry = true;      ///< a step of the store's calendar moves no expiry
+    bool expires = true;            ///< a grant ends by time; else with its session alone
+    bool hands_over = true;         ///< grants may be detached and adopted by other processes
     std::string_view fence_source;  ///< "counter in the row and wall clock"
     std::string_view scope;         ///< whom it excludes: "this host, this user"
 };

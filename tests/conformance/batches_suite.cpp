@@ -112,7 +112,9 @@ TEST_P(Conformance, ReleasesAndRenewalsComeBeforeAcquires) {
     EXPECT_EQ(given[0].what, verdict::granted) << "the key was given back in the same batch";
     EXPECT_EQ(given[2].what, verdict::renewed);
     ASSERT_EQ(given[1].what, verdict::held);
-    EXPECT_EQ(given[1].retry_after, usual_ttl) << "seen after the renewal";
+    if (caps().expires) {
+        EXPECT_EQ(given[1].retry_after, usual_ttl) << "seen after the renewal";
+    }
 }
 
 TEST_P(Conformance, ABatchMayHave256Entries) {

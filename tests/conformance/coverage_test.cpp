@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // No store escapes the suite: every store in src/store has an instantiation under the name of its
-// folder.
+// folder, and each folder in there, a store of its own that shares most, one under both names.
 
 #include "suite.hpp"
 #include "support/places.hpp"
@@ -24,6 +24,11 @@ std::set<std::string> stores_in(const std::filesystem::path& folder) {
         const auto name = entry.path().filename().string();
         if (entry.is_directory() && name != "record" && name != "remote") {
             found.insert(name);
+            for (const auto& within : std::filesystem::directory_iterator{entry.path()}) {
+                if (within.is_directory()) {
+                    found.insert(name + "_" + within.path().filename().string());
+                }
+            }
         }
     }
     return found;
@@ -58,6 +63,7 @@ std::set<std::string> left_out(const std::set<std::string>& stores) {
 TEST(Coverage, EveryStoreIsInTheSuite) {
     auto stores = stores_in(std::filesystem::path{tests::places::source_folder} / "src/store");
     ASSERT_TRUE(stores.contains("memory")) << "looked in " << tests::places::source_folder;
+    ASSERT_TRUE(stores.contains("postgres_advisory"));
     for (const auto& switched_off : {DIBS_STORES_SWITCHED_OFF}) {
         stores.erase(switched_off);
     }

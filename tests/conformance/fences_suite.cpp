@@ -186,7 +186,7 @@ TEST_P(Conformance, AGrantWithoutATraceExcludesAndItsFencesRise) {
         if (round % 2 == 0) {
             EXPECT_EQ(ask(a(), release_of("k", asked.holder)).what, verdict::released);
         } else {
-            pass(usual_ttl);
+            outlive();
         }
         EXPECT_EQ(ask(a(), renew_of("k", asked.holder)).what, verdict::not_held);
     }
@@ -211,6 +211,7 @@ TEST_P(Conformance, ARenewalMayReplaceTheBlockByAHigherOne) {
 }
 
 TEST_P(Conformance, AnAdopterGetsAHigherFenceInTheSameStep) {
+    DIBS_NEEDS_HANDING_OVER();
     const auto giver = somebody();
     const auto granted = ask(a(), acquire_of("k", giver));
     auto asked = renew_of("k", giver);

@@ -52,7 +52,7 @@ TEST_P(Conformance, RevokeOfAnUnknownKeyTellsThatNobodyHoldsIt) {
 TEST_P(Conformance, RevokeOfAnExpiredGrantFindsNothing) {
     take(a(), "k");
     const auto fence = fences_of(a(), "k").first;
-    pass(usual_ttl);
+    outlive();
     EXPECT_EQ(ask(b(), revoke_of("k", fence)).what, verdict::fence_moved);
 }
 

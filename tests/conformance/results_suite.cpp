@@ -107,7 +107,7 @@ TEST_P(Conformance, AMarkIsWrittenWithTheGrantAndOutlivesIt) {
     const auto granted = ask(a(), asked);
     ASSERT_EQ(granted.what, verdict::granted);
     EXPECT_FALSE(granted.result) << "told as it was found";
-    pass(usual_ttl);
+    outlive();
     auto next = acquire_of("k", somebody());
     next.mark = result_of("attempt 2", 0s, 1h);
     const auto second = ask(b(), next);
@@ -157,7 +157,7 @@ TEST_P(Conformance, AMarkThatStaysFreshIsAtMostOnce) {
     auto asked = acquire_of("k", somebody());
     asked.mark = result_of("started", forever, forever);
     ask(a(), asked);
-    pass(usual_ttl);
+    outlive();
     for (int day = 0; day < 3; ++day) {
         pass(24h);
         const auto done = ask(b(), acquire_of("k", somebody()));
@@ -185,6 +185,7 @@ TEST_P(Conformance, RenewAndReleaseCarryTheResultToo) {
 TEST_P(Conformance, ALateFinishCountsWhileNoLaterGrantWasGiven) {
     const auto holder = somebody();
     const auto fence = ask(a(), acquire_of("k", holder)).fences.last;
+    outlive();
     pass(30min);
     const auto finished = ask(a(), finish_of("k", holder, result_of("rotated", 1h, 1h), true));
     EXPECT_EQ(finished.what, verdict::finished);
@@ -197,7 +198,7 @@ TEST_P(Conformance, ALateFinishCountsWhileNoLaterGrantWasGiven) {
 
 TEST_P(Conformance, ALateFinishIsRefusedOnceALaterGrantWasGiven) {
     const auto late = take(a(), "k");
-    pass(usual_ttl);
+    outlive();
     const auto later = take(b(), "k");
     EXPECT_EQ(ask(a(), finish_of("k", late, result_of("stale", 1h, 1h), true)).what,
               verdict::not_held);
@@ -210,10 +211,10 @@ TEST_P(Conformance, ALateFinishIsRefusedOnceALaterGrantWasGiven) {
 
 TEST_P(Conformance, AfterExpiryOnlyALateFinishCounts) {
     const auto holder = take(a(), "k");
-    pass(usual_ttl);
+    outlive();
     const auto refused = ask(a(), finish_of("k", holder, result_of("outcome", 1h, 1h)));
     EXPECT_EQ(refused.what, verdict::not_held);
-    EXPECT_EQ(refused.lost, loss::expired);
+    EXPECT_EQ(refused.lost, outlived());
     EXPECT_FALSE(look(a(), "k").result);
 }
 
@@ -238,7 +239,7 @@ TEST_P(Conformance, WhatWasGivenBackIsNotFinishedLate) {
 
 TEST_P(Conformance, AStrangersLateFinishIsRefused) {
     take(a(), "k");
-    pass(usual_ttl);
+    outlive();
     EXPECT_EQ(ask(b(), finish_of("k", somebody(), result_of("forged", 1h, 1h), true)).what,
               verdict::not_held);
     EXPECT_FALSE(look(a(), "k").result);

@@ -120,6 +120,13 @@ core::fence_block Conformance::fences_of(store::store& through, const std::strin
     return holders.empty() ? core::fence_block{} : holders.front().fences;
 }
 
+void Conformance::outlive() {
+    pass(usual_ttl);
+    if (!caps().expires) {
+        world_->end_sessions();
+    }
+}
+
 std::unique_ptr<watch_probe> Conformance::watch(store::store& through, std::string_view key) {
     auto probe = std::make_unique<watch_probe>();
     auto* counted = probe.get();

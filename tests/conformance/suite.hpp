@@ -54,6 +54,9 @@ class store_under_test {
     /// Time passes for the store.
     virtual void pass(microseconds time) = 0;
 
+    /// For a store whose grants do not expire: what they live by ends, without a word of theirs.
+    virtual void end_sessions() {}
+
     /// The store's calendar is set to another time; what decides expiry goes on as before.
     virtual void step_calendar(microseconds by) = 0;
 };
@@ -69,6 +72,16 @@ struct subject {
 [[nodiscard]] inline std::string name_of(const ::testing::TestParamInfo<subject>& info) {
     return info.param.name;
 }
+
+#define DIBS_NEEDS_EXPIRY()                                      \
+    if (!caps().expires) {                                       \
+        GTEST_SKIP() << caps().name << " ends no grant by time"; \
+    }
+
+#define DIBS_NEEDS_HANDING_OVER()                                                     \
+    if (!caps().hands_over) {                                                         \
+        GTEST_SKIP() << caps().name << " has grants that one process alone can have"; \
+    }
 
 /// A watcher that counts.
 struct watch_probe {
@@ -119,6 +132,11 @@ class Conformance : public ::testing::TestWithParam<subject> {
     void settle(std::initializer_list<store::store*> views);
 
     void pass(microseconds time) { world_->pass(time); }
+    /// Whoever holds something has it no longer, and has not given it back: its time is over, or in
+    /// a store without expiry its session is.
+    void outlive();
+    /// What its holder is told after that, when nobody has taken the key since.
+    loss outlived() { return caps().expires ? loss::expired : loss::gone; }
     store_under_test& world() { return *world_; }
 
     static constexpr store::lane usual_lane = store::lane::others;

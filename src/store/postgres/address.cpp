@@ -71,13 +71,26 @@ bool take_longest_ttl(const std::string& value, address& into, std::string& faul
     return true;
 }
 
-bool is_ours(std::string_view name) noexcept {
-    return name == "schema" || name == "prefix" || name == "guarantee" || name == "max_ttl";
+bool take_numbers(const std::string& value, address& into, std::string& fault) {
+    if (value != "sha256" && value != "hashtext") {
+        fault = "hash is sha256 or hashtext, not " + core::printable(value);
+        return false;
+    }
+    into.sessions = value == "sha256" ? address::numbers::sha256 : address::numbers::hashtext;
+    return true;
+}
+
+constexpr std::string_view session_mark = "+advisory";
+
+bool is_ours(std::string_view name, const address& of) noexcept {
+    return name == "schema" || name == "prefix" ||
+           (of.by_session() ? name == "hash" : name == "guarantee" || name == "max_ttl");
 }
 
 bool take(std::string_view name, const std::string& value, address& into, std::string& fault) {
     return name == "schema"      ? take_schema(value, into, fault)
            : name == "prefix"    ? take_prefix(value, into, fault)
+           : name == "hash"      ? take_numbers(value, into, fault)
            : name == "guarantee" ? take_guarantee(value, into, fault)
                                  : take_longest_ttl(value, into, fault);
 }
@@ -122,7 +135,11 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
                        return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32)
                                                              : letter;
                    });
-    if (!made.uri.substr(colon).starts_with("://")) {
+    if (const auto mode = made.uri.find(session_mark); mode < colon) {
+        made.uri.erase(mode, session_mark.size());
+        made.sessions = address::numbers::sha256;
+    }
+    if (!made.uri.substr(std::min(made.uri.find(':'), made.uri.size())).starts_with("://")) {
         fault = "write postgres://host/database";
         return std::nullopt;
     }
@@ -134,7 +151,7 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
         options.remove_prefix(std::min(end + 1, options.size()));
         const auto equals = std::min(option.find('='), option.size());
         const auto name = option.substr(0, equals);
-        if (!is_ours(name)) {
+        if (!is_ours(name, made)) {
             made.uri += before;
             made.uri += option;
             before = '&';
@@ -150,10 +167,11 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
         }
     }
     if (!libpq_understands(made.uri)) {
-        fault =
-            "libpq does not understand it: beside schema, prefix, guarantee and max_ttl, which are "
-            "options of dibs, there may be what libpq knows alone, such as sslmode or "
-            "connect_timeout, each encoded as a URL asks for";
+        fault = "libpq does not understand it: beside " +
+                std::string{made.by_session() ? "schema, prefix and hash"
+                                              : "schema, prefix, guarantee and max_ttl"} +
+                ", which are options of dibs, there may be what libpq knows alone, such as sslmode "
+                "or connect_timeout, each encoded as a URL asks for";
         return std::nullopt;
     }
     return made;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where a database is and who we are there: postgres://user@host:port/database?option=value, as
-// libpq takes it, with the options of dibs taken out. What the URL leaves open comes from libpq's
+// libpq takes it, with the options of dibs taken out; or postgres+advisory://…. What the URL leaves open comes from libpq's
 // environment, service and password files.
 
 #include "core/time.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +21,11 @@ struct address {
     /// guarantee=strict: no lease is longer, and nothing is granted for as long after a standby was
     /// promoted. 0: not strict.
     core::microseconds longest_ttl{};
+    /// How names become the numbers of advisory locks; none: leases are rows.
+    enum class numbers : std::uint8_t { none, sha256, hashtext };
+    numbers sessions = numbers::none;  ///< postgres+advisory://
 
+    [[nodiscard]] bool by_session() const noexcept { return sessions != numbers::none; }
     /// As an identifier in SQL.
     [[nodiscard]] std::string quoted_schema() const;
 };

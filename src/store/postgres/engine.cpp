@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/postgres/engine.hpp"
 
+#include "store/postgres/advisory/pooler.hpp"
+#include "store/postgres/advisory/session.hpp"
+#include "store/postgres/conversation.hpp"
 #include "store/postgres/requests.hpp"
 #include "store/postgres/schema.hpp"
 
@@ -55,40 +58,39 @@ engine::engine(core::environment env,
                remote::announcements outside)
     : leader(env, std::move(box)),
       where_(where),
-      texts_(where_.quoted_schema()),
+      texts_(where_.quoted_schema(), where_.by_session()),
       self_(std::move(self)),
       outside_(std::move(outside)),
-      work_(where_, texts_, ""),
+      work_(where_,
+            texts_,
+            self_->own ? "dibs:" + self_->process : std::string{},
+            self_->own.get()),
       ear_(where_, texts_, "dibs:" + self_->process) {}
-
-trouble engine::greet(channel& of) {
-    while (of.by.at() != link::phase::closed && !of.by.ready()) {
-        const auto left = of.by.patience_ends() - env_.time.now();
-        if (left <= 0ns) {
-            of.by.fail({errc::store_unreachable, where_.shown + ": the server does not answer"});
-            break;
-        }
-        remote::wait_for(of.by.descriptor(), of.by.wanted(), left);
-        of.by.go_on(env_.time.now());
-    }
-    return of.by.ready() ? trouble{} : of.by.fault();
-}
 
 trouble engine::start() {
     if (!sound()) {
         return {errc::store_unreachable, "no event descriptor"};
     }
     work_.by.open(env_.time.now());
-    if (auto why = greet(work_); why.error) {
+    if (auto why = greeted(work_.by, env_, where_); why.error) {
         return why;
+    }
+    if (self_->own && work_.by.pooled()) {
+        if (auto why = check_pooler(work_.by, env_, where_); why.error) {
+            return why;
+        }
+        work_.by.stays(env_.time.now());
+        if (auto why = greeted(work_.by, env_, where_); why.error) {
+            return why;
+        }
     }
     if (auto why = ensure_schema(work_.by, env_, where_); why.error) {
         return why;
     }
-    pooled_ = work_.by.pooled();
+    pooled_ = work_.by.pooled() && !self_->own;
     work_.by.statements_exist(env_.time.now());
     ear_.by.statements_exist(env_.time.now());
-    if (auto why = greet(work_); why.error) {
+    if (auto why = greeted(work_.by, env_, where_); why.error) {
         return why;
     }
     work_.used = true;
@@ -161,6 +163,9 @@ void engine::send(core::instant now, letters& told) {
 /// Whether this connection takes requests of that queue. Renewals have the second one, unless it
 /// cannot be had.
 bool engine::serves(const channel& which, std::size_t at) const noexcept {
+    if (self_->own) {
+        return &which == &work_;
+    }
     const bool early =
         ear_.by.at() == link::phase::closed || env_.time.now() - ear_.by.opened() < connects_within;
     const bool second = ear_.by.ready() || (ear_.again.failures() == 0 && early);
@@ -173,7 +178,7 @@ bool engine::wanted(const channel& which) const noexcept {
             return true;
         }
     }
-    return &which == &ear_ && (!listeners_.empty() || !queues_[renewals].empty());
+    return &which == &listening() && (!listeners_.empty() || !queues_[renewals].empty());
 }
 
 void engine::keep(channel& which, core::instant now, letters& told) {
@@ -245,6 +250,7 @@ void engine::fill(channel& which, core::instant now, letters& told) {
             case request::sending::sent:
                 which.flight = std::move(next);
                 which.sent = now;
+                take_next();
                 break;
             case request::sending::nothing:
                 take_next();
@@ -257,14 +263,34 @@ void engine::fill(channel& which, core::instant now, letters& told) {
     }
 }
 
-void engine::hear_one(channel& which, core::instant now, letters& told) {
-    while (auto key = which.by.notification()) {
-        if (key->starts_with(self_->prefix)) {
-            key->erase(0, self_->prefix.size());
-            if (listeners_.contains(*key)) {
-                told.push_back(outside_.woken(std::move(*key)));
-            }
+void engine::notified(std::string of, core::instant now, letters& told) {
+    // An operator revoked a lease that is a lock of ours: a renewal finds that and lets go.
+    const bool revoked = of.starts_with('\x01');
+    of.erase(0, revoked ? 1 : 0);
+    if (!of.starts_with(self_->prefix)) {
+        return;
+    }
+    of.erase(0, self_->prefix.size());
+    if (!revoked) {
+        if (listeners_.contains(of)) {
+            told.push_back(outside_.woken(std::move(of)));
         }
+        return;
+    }
+    if (const auto* holder = self_->own ? self_->own->holder_of(of) : nullptr) {
+        core::renew look;
+        look.key = std::move(of);
+        look.holder = *holder;
+        look.ttl = 1s;
+        std::vector<core::entry> one;
+        one.push_back({std::move(look), now + enrol_within});
+        queues_[renewals].push_back(batch_request::make(self_, std::move(one), {}));
+    }
+}
+
+void engine::hear_one(channel& which, core::instant now, letters& told) {
+    while (auto of = which.by.notification()) {
+        notified(std::move(*of), now, told);
     }
     if (!which.flight) {
         if (which.by.hung_up()) {
@@ -283,6 +309,13 @@ void engine::hear_one(channel& which, core::instant now, letters& told) {
                         after(now, told));
         }
         take_next();
+        if (self_->own && !self_->own->trusted()) {
+            which.by.fail(
+                {errc::store_unreachable,
+                 where_.shown +
+                     ": the session that had the locks is not the one it was; is there a "
+                     "pooler that lends sessions by transaction in front of the server?"});
+        }
         if (which.by.hung_up()) {
             broke(which, now, told);
             return;
@@ -310,7 +343,7 @@ void engine::broke(channel& which, core::instant now, letters& told) {
             refuse_waiting(at, why, told);
         }
     }
-    if (&which == &ear_) {
+    if (&which == &listening()) {
         not_watched(why.error, told);
     }
 }
@@ -338,7 +371,9 @@ bool engine::nothing_queued() const noexcept {
 }
 
 bool engine::idle() const noexcept {
-    return nothing_queued() && listeners_.empty();
+    // The end of a session that has locks is to be noticed at once.
+    const bool keeps = self_->own && self_->own->holds_any() && work_.by.ready();
+    return nothing_queued() && listeners_.empty() && !keeps;
 }
 
 bool engine::asked() const noexcept {
@@ -370,7 +405,7 @@ void engine::apply(const std::vector<change>& wishes) {
         keys.push_back(wish.key);
         const bool last = at + 1 == wishes.size() || wishes[at + 1].begins != wish.begins ||
                           keys.size() == keys_at_once;
-        if (last && wish.begins && ear_.by.ready()) {
+        if (last && wish.begins && listening().by.ready()) {
             ask_to_watch(std::move(keys));
         } else if (last && !wish.begins && ever_watched_) {
             ask_to_unwatch(std::move(keys));
@@ -386,7 +421,7 @@ void engine::ask_to_watch(std::vector<std::string> keys) {
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
     ever_watched_ = true;
     auto with = keys_of(keys, *self_);
-    with.integer(ear_.by.process());
+    with.integer(listening().by.process());
     queues_[looks].push_back(std::make_unique<plain_request>(
         statement::watch,
         std::move(with),
@@ -433,10 +468,10 @@ void engine::not_watched(std::error_code why, letters& told) {
 
 void engine::became_ready(channel& which, letters& told) {
     which.used = true;
-    if (&which != &ear_) {
+    if (&which != &listening()) {
         return;
     }
-    if (which.by.pooled()) {
+    if (which.by.pooled() && !self_->own) {
         not_watched(errc::unsupported, told);
         return;
     }
@@ -453,8 +488,9 @@ void engine::became_ready(channel& which, letters& told) {
 }
 
 void engine::keep_ear_alive(core::instant now) {
-    if (!ear_.by.ready() || ear_.flight || listeners_.empty() || !queues_[renewals].empty() ||
-        now - ear_.by.last_heard() < remote::ping_every) {
+    const auto& ear = listening();
+    if (!ear.by.ready() || ear.flight || listeners_.empty() || !queues_[renewals].empty() ||
+        now - ear.by.last_heard() < remote::ping_every) {
         return;
     }
     queues_[renewals].push_back(
@@ -488,8 +524,8 @@ core::instant engine::next_event() const noexcept {
             at(std::max(which->sent, which->by.last_heard()) + silence_max);
         }
     }
-    if (ear_.by.ready() && !ear_.flight && !listeners_.empty()) {
-        at(ear_.by.last_heard() + remote::ping_every);
+    if (const auto& ear = listening(); ear.by.ready() && !ear.flight && !listeners_.empty()) {
+        at(ear.by.last_heard() + remote::ping_every);
     }
     return next;
 }
@@ -525,25 +561,59 @@ void engine::hear(const std::array<pollfd, 2>& seen, core::instant now, letters&
 
 /// Whoever asks the server after this shall not be told that this process still waits.
 void engine::say_farewell() {
-    if (!ever_watched_ || !work_.by.ready() || work_.flight) {
-        return;
-    }
-    parameters with;
-    with.null();
-    with.text(self_->process);
-    if (!work_.by.send(statement::unwatch, with)) {
-        return;
-    }
     const auto end = env_.time.now() + farewell_max;
-    for (auto left = farewell_max; left > 0ns; left = end - env_.time.now()) {
-        remote::wait_for(work_.by.descriptor(), work_.by.wanted(), left);
-        if (!work_.by.go_on(env_.time.now()) || work_.by.take()) {
+    const auto heard = [&] {
+        for (auto left = end - env_.time.now(); left > 0ns; left = end - env_.time.now()) {
+            remote::wait_for(work_.by.descriptor(), work_.by.wanted(), left);
+            if (!work_.by.go_on(env_.time.now()) || work_.by.take()) {
+                return;
+            }
+        }
+    };
+    const auto can = [&] { return work_.by.ready() && !work_.by.busy(); };
+    if (ever_watched_ && can()) {
+        parameters with;
+        with.null();
+        with.text(self_->process);
+        if (work_.by.send(statement::unwatch, with)) {
+            heard();
+        }
+    }
+    // The server would do it too, a moment after the connection is closed.
+    if (self_->own && can() && work_.by.send_text("SELECT pg_advisory_unlock_all()")) {
+        heard();
+    }
+}
+
+/// What is under way arrives, if it does so soon.
+void engine::let_arrive(channel& which, letters& told) {
+    const auto end = env_.time.now() + farewell_max;
+    while (which.flight && which.by.ready()) {
+        const auto left = end - env_.time.now();
+        if (left <= 0ns) {
             return;
+        }
+        remote::wait_for(which.by.descriptor(), which.by.wanted(), left);
+        if (!which.by.go_on(env_.time.now())) {
+            return;
+        }
+        if (auto answer = which.by.take()) {
+            const auto ended = std::move(which.flight);
+            if (answer->result) {
+                ended->answered(*answer, after(env_.time.now(), told));
+            } else {
+                ended->lost({errc::store_unreachable,
+                             where_.shown + ": the connection broke before the answer came"},
+                            after(env_.time.now(), told));
+            }
+            take_next();
         }
     }
 }
 
 void engine::finish(letters& told) {
+    let_arrive(work_, told);
+    let_arrive(ear_, told);
     const auto now = env_.time.now();
     for (auto* which : {&work_, &ear_}) {
         if (auto flying = std::exchange(which->flight, nullptr)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The connections of a store, and what goes over them: one for work; one for renewals, which listens
-// for waiters too and is made when it is needed first. Each carries one statement at a time. Who
-// touches them when: store/remote/leader.hpp.
+// for waiters too and is made when it is needed first. Each carries one statement at a time. When
+// leases are advisory locks, there is one for all. Who touches them when: store/remote/leader.hpp.
 //
 // After a cut: what was sent is lost (the outcome unknown), what was not is sent again once the
 // server is back, or refused at its deadline or when the server cannot be reached.
@@ -72,8 +72,11 @@ class engine final : public remote::leader {
     };
     using queue = std::deque<std::unique_ptr<request>>;
     struct channel {
-        channel(const address& where, const statements& texts, std::string listens_to)
-            : by(where, texts, std::move(listens_to)) {}
+        channel(const address& where,
+                const statements& texts,
+                std::string listens_to,
+                session* kept = nullptr)
+            : by(where, texts, std::move(listens_to), kept) {}
         link by;
         bool used = false;                ///< it was ready since it was opened
         std::unique_ptr<request> flight;  ///< sent, and not answered
@@ -98,7 +101,9 @@ class engine final : public remote::leader {
     void finish(letters& told) override;
     void let_go() noexcept override;
 
-    [[nodiscard]] trouble greet(channel& of);
+    /// The connection that listens: the only one, when it keeps locks.
+    [[nodiscard]] channel& listening() noexcept { return self_->own ? work_ : ear_; }
+    [[nodiscard]] const channel& listening() const noexcept { return self_->own ? work_ : ear_; }
 
     // For the leader alone.
     [[nodiscard]] request::outcome after(core::instant now, letters& told) noexcept;
@@ -110,6 +115,8 @@ class engine final : public remote::leader {
     [[nodiscard]] bool serves(const channel& which, std::size_t at) const noexcept;
     void became_ready(channel& which, letters& told);
     void hear_one(channel& which, core::instant now, letters& told);
+    void notified(std::string of, core::instant now, letters& told);
+    void let_arrive(channel& which, letters& told);
     void broke(channel& which, core::instant now, letters& told);
     void refuse_late(core::instant now, letters& told);
     void refuse_waiting(std::size_t at, const trouble& why, letters& told);
@@ -132,7 +139,7 @@ class engine final : public remote::leader {
     std::vector<std::unique_ptr<request>> next_;  ///< what follows from what was answered
 
     channel work_;
-    channel ear_;  ///< and renewals
+    channel ear_;  ///< and renewals; not used when the leases are locks of `work_`
     queue queues_[3];
     bool pooled_ = false;
     std::map<std::string, listener> listeners_;

@@ -2,6 +2,7 @@
 #include "store/postgres/link.hpp"
 
 #include "core/key.hpp"
+#include "store/postgres/advisory/session.hpp"
 
 #include <dibs/error.hpp>
 
@@ -35,6 +36,12 @@ constexpr const char* settings =
     "SET idle_in_transaction_session_timeout = '10s'; SET idle_session_timeout = 0; "
     "SET default_transaction_isolation = 'read committed'; SET jit = off; "
     "SET plan_cache_mode = force_generic_plan";
+
+/// For one whose locks must not stay for hours when this host vanishes.
+constexpr const char* settings_of_kept =
+    "; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = "
+    "3; "
+    "SET tcp_user_timeout = 25000";
 
 constexpr int version_min = 140000;
 
@@ -95,6 +102,9 @@ void link::open(core::instant now) {
 
 void link::close() noexcept {
     phase_ = phase::closed;
+    if (kept_ != nullptr) {
+        kept_->ended();
+    }
     connection_.reset();
     descriptor_ = -1;
     wanted_ = 0;
@@ -174,10 +184,19 @@ void link::poll_connecting(core::instant now) {
 
 void link::statements_exist(core::instant now) {
     exist_ = true;
-    if (ready() && !pooled_ && !prepared_ && !busy_) {
+    if (ready() && (!pooled_ || stays_) && !prepared_ && !busy_) {
         phase_ = phase::greeting;
         opened_ = now;
-        ask(question::prepare);
+        ask(kept_ != nullptr ? question::begin : question::prepare);
+    }
+}
+
+void link::stays(core::instant now) {
+    stays_ = true;
+    if (ready() && pooled_ && !busy_) {
+        phase_ = phase::greeting;
+        opened_ = now;
+        ask(question::settings);
     }
 }
 
@@ -188,10 +207,15 @@ void link::ask(question what) {
         sent = send_text(who_question);
     } else if (what == question::settings) {
         auto text = std::string{settings};
+        if (kept_ != nullptr) {
+            text += settings_of_kept;
+        }
         if (!channel_.empty()) {
             text += "; LISTEN \"" + channel_ + "\"";
         }
         sent = send_text(text);
+    } else if (what == question::begin) {
+        sent = send_text(kept_->beginning(where_.quoted_schema(), pooled_));
     } else {
         busy_ = true;
         sent = ::PQsendPrepare(connection_.get(),
@@ -228,10 +252,24 @@ void link::hear_greeting() {
             return;
         case question::settings:
             if (exist_) {
-                ask(question::prepare);
+                ask(kept_ != nullptr ? question::begin : question::prepare);
                 return;
             }
             break;
+        case question::begin: {
+            const bool begun =
+                ::PQntuples(&result) == 1 && std::strcmp(::PQgetvalue(&result, 0, 0), "t") == 0;
+            kept_->begun(begun);
+            if (!begun) {
+                fail({errc::store_unreachable,
+                      where_.shown +
+                          ": the server has not ended the session before this one, which may have "
+                          "locks of this process still"});
+                return;
+            }
+            ask(question::prepare);
+            return;
+        }
         case question::prepare:
             prepared_ = true;
             break;
@@ -268,7 +306,7 @@ void link::hear_who(const PGresult& told) {
         return;
     }
     pooled_ = ::PQbackendPID(connection_.get()) != process_;
-    if (pooled_) {
+    if (pooled_ && !stays_) {
         asked_ = question::none;
         phase_ = phase::ready;
     } else {

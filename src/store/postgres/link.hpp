@@ -9,7 +9,7 @@
 //
 // Greeting: it learns whether the session is its own, or one that a pooler lends it for a statement
 // at a time. An own one is set up, and the statement that matters is prepared in it; a lent one is
-// left as it is.
+// left as it is. One that keeps locks begins as such once the tables are there.
 //
 // Thread safety: none.
 
@@ -29,6 +29,8 @@
 
 namespace dibs::store::postgres {
 
+class session;
+
 class link final : public carrier {
   public:
     enum class phase : std::uint8_t { closed, connecting, greeting, ready };
@@ -36,9 +38,13 @@ class link final : public carrier {
     /// A server that has been asked and says nothing for so long is given up.
     static constexpr core::nanoseconds silence_max = std::chrono::seconds{3};
 
-    /// Not empty: the channel that an own session listens to.
-    link(const address& where, const statements& texts, std::string channel)
-        : where_(where), texts_(texts), channel_(std::move(channel)) {}
+    /// Not empty: the channel that an own session listens to. Not null: what is to be this session,
+    /// and nothing else.
+    link(const address& where,
+         const statements& texts,
+         std::string channel,
+         session* kept = nullptr)
+        : where_(where), texts_(texts), channel_(std::move(channel)), kept_(kept) {}
     ~link() = default;
 
     /// Begins. May be `closed` afterwards: see `fault`. Looks the host up, which may take as long as
@@ -53,6 +59,10 @@ class link final : public carrier {
     /// From now on, and in every connection to come, the statements exist, so that they can be
     /// prepared. An open connection greets once more.
     void statements_exist(core::instant now);
+
+    /// A pooler lends this session, and sessions to come, for as long as the connection lasts. An
+    /// open one greets once more.
+    void stays(core::instant now);
 
     [[nodiscard]] phase at() const noexcept { return phase_; }
     [[nodiscard]] bool ready() const noexcept { return phase_ == phase::ready; }
@@ -88,7 +98,7 @@ class link final : public carrier {
     [[nodiscard]] const trouble& fault() const noexcept { return fault_; }
 
   private:
-    enum class question : std::uint8_t { none, who, settings, prepare };
+    enum class question : std::uint8_t { none, who, settings, begin, prepare };
 
     static void note_warning(void* self, const PGresult* told);
     void poll_connecting(core::instant now);
@@ -101,6 +111,8 @@ class link final : public carrier {
     const address& where_;
     const statements& texts_;
     const std::string channel_;
+    session* const kept_;
+    bool stays_ = false;
     bool exist_ = false;
     phase phase_ = phase::closed;
     std::unique_ptr<PGconn, freeing> connection_;

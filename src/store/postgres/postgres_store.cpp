@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/postgres/postgres_store.hpp"
 
+#include "store/postgres/advisory/session.hpp"
 #include "store/postgres/diagnosis.hpp"
 #include "store/postgres/engine.hpp"
 #include "store/postgres/requests.hpp"
@@ -35,17 +36,28 @@ constexpr capabilities truths{.name = "postgres",
                               .fence_source = "counter in the row and wall clock",
                               .scope = "all hosts that use this database and schema"};
 
+/// Of postgres+advisory://.
+constexpr capabilities truths_of_sessions{.name = "postgres+advisory",
+                                          .ttl_min = 50ms,
+                                          .ttl_max = std::chrono::hours{24 * 365},
+                                          .wakes = true,
+                                          .notices_death = true,
+                                          .shared = false,
+                                          .queues = true,
+                                          .keeps_grants = false,
+                                          .survives_restart = true,
+                                          .steady_expiry = true,
+                                          .expires = false,
+                                          .hands_over = false,
+                                          .fence_source = "counter in the row and wall clock",
+                                          .scope = "all hosts that use this database and schema"};
+
 class postgres_store final : public remote::remote_store {
   public:
     postgres_store(core::environment env, const postgres_options& options)
         : remote_store(env, options.where.shown),
           where_(options.where),
-          self_(std::make_shared<const postgres::caller>(
-              postgres::caller{remote::draw_process(env.random),
-                               remote::text_of(options.who),
-                               options.where.prefix,
-                               options.where.shown,
-                               options.where.longest_ttl})),
+          self_(describe(env, options)),
           engine_(
               std::make_shared<postgres::engine>(env, options.where, self_, box(), announce())) {}
 
@@ -67,6 +79,22 @@ class postgres_store final : public remote::remote_store {
     }
 
   private:
+    [[nodiscard]] static std::shared_ptr<const postgres::caller> describe(
+        core::environment env,
+        const postgres_options& options) {
+        auto made = std::make_shared<postgres::caller>();
+        made->process = remote::draw_process(env.random);
+        made->who = remote::text_of(options.who);
+        made->prefix = options.where.prefix;
+        made->where = options.where.shown;
+        made->longest_ttl = options.where.longest_ttl;
+        if (options.where.by_session()) {
+            made->own =
+                std::make_shared<postgres::session>(env.random, options.where, made->process);
+        }
+        return made;
+    }
+
     [[nodiscard]] remote::leader& lead() noexcept override { return *engine_; }
 
     void submit(remote::urgency how,
@@ -117,7 +145,7 @@ class postgres_store final : public remote::remote_store {
     }
 
     const postgres::address where_;
-    capabilities caps_ = truths;
+    capabilities caps_ = where_.by_session() ? truths_of_sessions : truths;
     std::size_t written_ = granted_per_purge;
     bool purging_ = false;
     std::string purged_up_to_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/postgres/requests.hpp"
 
+#include "store/postgres/advisory/session.hpp"
+
 #include <dibs/error.hpp>
 
 #include <algorithm>
@@ -54,7 +56,11 @@ std::unique_ptr<batch_request> batch_request::make(std::shared_ptr<const caller>
     job->left = job->entries.size();
     std::vector<std::uint32_t> sound;
     for (std::uint32_t at = 0; at < job->entries.size(); ++at) {
-        if (auto fault = postgres::fault_of(job->entries[at].what)) {
+        auto fault = postgres::fault_of(job->entries[at].what);
+        if (!fault && self->own) {
+            fault = unsupported_in_session(job->entries[at].what);
+        }
+        if (fault) {
             job->replies[at] = std::move(*fault);
             --job->left;
         } else {
@@ -123,9 +129,42 @@ request::sending batch_request::send(carrier& over, outcome told) {
     if (expire(told)) {
         return sending::nothing;
     }
+    if (self_->own) {
+        unnumbered_ = self_->own->unnumbered(job_->entries, which_);
+        if (!unnumbered_.empty()) {
+            return ask_numbers(over);
+        }
+        std::vector<std::uint32_t> later;
+        stands_ = self_->own->stands(job_->entries, which_, later);
+        if (!later.empty()) {
+            told.next.push_back(
+                std::make_unique<batch_request>(self_, job_, std::move(later), tries_));
+        }
+    }
     const auto with =
-        parameters_of(job_->entries, which_, *self_, which_.size() == 1, row_patience);
+        parameters_of(job_->entries, which_, *self_, which_.size() == 1, row_patience, stands_);
     return over.send(statement::execute, with) ? sending::sent : sending::failed;
+}
+
+request::sending batch_request::ask_numbers(carrier& over) {
+    parameters with;
+    with.array(parameters::kind::text, unnumbered_.size());
+    for (const auto& key : unnumbered_) {
+        with.element(std::string_view{self_->prefix + key});
+    }
+    return over.send(statement::numbers, with) ? sending::sent : sending::failed;
+}
+
+void batch_request::hear_numbers(const reply& told, outcome after) {
+    if (static_cast<std::size_t>(::PQntuples(told.result.get())) != unnumbered_.size()) {
+        refused({errc::store_refused, self_->where + ": the server numbers names otherwise"},
+                after);
+        return;
+    }
+    for (std::size_t at = 0; at < unnumbered_.size(); ++at) {
+        self_->own->learn(unnumbered_[at], row{*told.result, static_cast<int>(at)}.number(0));
+    }
+    after.next.push_back(std::make_unique<batch_request>(self_, job_, which_, tries_));
 }
 
 void batch_request::again(std::vector<std::uint32_t> which,
@@ -140,11 +179,26 @@ void batch_request::answered(const reply& told, outcome after) {
         failed(told, after);
         return;
     }
+    if (!unnumbered_.empty()) {
+        hear_numbers(told, after);
+        return;
+    }
     std::vector<std::uint32_t> locked;
     auto replies = std::move(job_->replies);
     const bool ours = read_answers(*told.result, job_->entries, which_, *self_, replies, locked);
     job_->replies = std::move(replies);
-    if (!ours || !told.warning.empty()) {
+    bool warned = !told.warning.empty();
+    if (self_->own && ours) {
+        for (std::size_t at = 0; at < which_.size(); ++at) {
+            if (std::find(locked.begin(), locked.end(), which_[at]) == locked.end()) {
+                self_->own->heard(
+                    job_->entries[which_[at]].what, stands_[at], job_->replies[which_[at]]);
+            }
+        }
+        // The server warns of locks that were given back and not held, which the answers tell.
+        warned = warned && self_->own->trusted();
+    }
+    if (!ours || warned) {
         // A commit that is not as safe as it was asked to be is told as a success with a warning.
         for (const auto at : which_) {
             settle(at,
@@ -165,6 +219,9 @@ void batch_request::answered(const reply& told, outcome after) {
 
 void batch_request::failed(const reply& told, outcome after) {
     const auto why = postgres::fault_of(told, self_->where);
+    if (self_->own && state_of(told) == another_session) {
+        self_->own->distrust();
+    }
     if (!told.error || told.error->fatal) {
         lost(why, after);
         return;

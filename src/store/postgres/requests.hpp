@@ -44,6 +44,8 @@ class batch_request final : public request {
     void lost(const trouble& why, outcome told) override;
 
   private:
+    [[nodiscard]] sending ask_numbers(carrier& over);
+    void hear_numbers(const reply& told, outcome after);
     void note_deadline() noexcept;
     void settle(std::uint32_t entry, core::answer given) const;
     void tell_if_all(outcome told) const;
@@ -53,6 +55,8 @@ class batch_request final : public request {
     const std::shared_ptr<const caller> self_;
     const std::shared_ptr<batch_job> job_;
     std::vector<std::uint32_t> which_;
+    std::vector<std::string> unnumbered_;  ///< keys whose numbers were asked for instead
+    std::vector<stand> stands_;
     core::instant deadline_;
     const unsigned tries_;
     const core::instant not_before_;

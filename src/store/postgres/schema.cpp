@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/postgres/schema.hpp"
 
+#include "core/key.hpp"
+#include "store/postgres/conversation.hpp"
 #include "store/postgres/request.hpp"
 #include "store/postgres/statements.hpp"
 
 #include <dibs/error.hpp>
-
-#include <poll.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -23,27 +23,8 @@ constexpr core::nanoseconds patience = 15s;
 /// Any two programs that make tables of dibs in a database do it one after the other.
 constexpr const char* maker_lock = "SELECT pg_advisory_xact_lock(7235419150021427571)";
 
-/// One text of statements; the last result.
 reply ask(link& over, core::environment env, const std::string& sql) {
-    if (!over.send_text(sql)) {
-        return {};
-    }
-    const auto end = env.time.now() + patience;
-    for (;;) {
-        if (auto told = over.take()) {
-            return std::move(*told);
-        }
-        const auto left = end - env.time.now();
-        if (left <= 0ns) {
-            over.fail({errc::store_unreachable, "the server does not answer"});
-            return {};
-        }
-        pollfd one{over.descriptor(), over.wanted(), 0};
-        ::poll(&one, 1, static_cast<int>(left / 1ms) + 1);
-        if (!over.go_on(env.time.now())) {
-            return {};
-        }
-    }
+    return converse(over, env, sql, patience);
 }
 
 std::string literal(std::string_view text) {
@@ -75,6 +56,35 @@ trouble refused_format(const std::string& format, const address& where) {
                 " tells no format that dibs has written"};
 }
 
+std::string hash_of(const address& where) {
+    return where.sessions == address::numbers::hashtext ? "hashtext" : "sha256";
+}
+
+/// A schema is used in one way by everybody: a lease that is a row and one that is an advisory lock
+/// know nothing of each other.
+trouble refused_use(const std::string& use, const address& where) {
+    const auto advice = "; name another schema (schema=…)";
+    if (!where.by_session()) {
+        return use.empty() ? trouble{}
+                           : trouble{errc::unsupported,
+                                     where.shown + ": the schema " + where.schema +
+                                         " is that of postgres+advisory://, whose leases this "
+                                         "store does not see" +
+                                         advice};
+    }
+    if (use.empty()) {
+        return {errc::unsupported,
+                where.shown + ": the schema " + where.schema +
+                    " is that of postgres://, whose leases this store does not see" + advice};
+    }
+    return use == hash_of(where)
+               ? trouble{}
+               : trouble{errc::unsupported,
+                         where.shown + ": the schema " + where.schema +
+                             " is used with hash=" + core::printable(use) +
+                             ", and who names locks otherwise excludes nobody" + advice};
+}
+
 /// What a missing right means here.
 trouble with_advice(trouble why, std::string_view state, const address& where) {
     if (state == "42501") {
@@ -97,10 +107,21 @@ trouble ensure_schema(link& over, core::environment env, const address& where) {
                            : over.fault();
     };
     const auto look = "SELECT format FROM " + schema + ".lease_format";
+    const auto verdict = [&](const reply& told) {
+        const auto format = first_value(told);
+        if (format != std::to_string(schema_format)) {
+            return refused_format(format, where);
+        }
+        const auto use = ask(over, env, "SELECT hash FROM " + schema + ".lease_session");
+        const bool none = use.result && state_of(use) == "42P01";
+        if (!none && (!use.result || ::PQresultStatus(use.result.get()) != PGRES_TUPLES_OK)) {
+            return fault(use);
+        }
+        return refused_use(none ? "" : first_value(use), where);
+    };
     auto told = ask(over, env, look);
     if (told.result && ::PQresultStatus(told.result.get()) == PGRES_TUPLES_OK) {
-        const auto format = first_value(told);
-        return format == std::to_string(schema_format) ? trouble{} : refused_format(format, where);
+        return verdict(told);
     }
     const auto state = told.result ? std::string{state_of(told)} : std::string{};
     if (state != "42P01" && state != "3F000") {
@@ -114,7 +135,11 @@ trouble ensure_schema(link& over, core::environment env, const address& where) {
     if (make_schema) {
         text += "CREATE SCHEMA IF NOT EXISTS " + schema + "; ";
     }
-    text += schema_text(schema) + "; COMMIT";
+    text += schema_text(schema);
+    if (where.by_session()) {
+        text += session_text(schema, hash_of(where));
+    }
+    text += "; COMMIT";
     const auto made = ask(over, env, text);
     if (!made.result) {
         return over.fault();
@@ -132,8 +157,7 @@ trouble ensure_schema(link& over, core::environment env, const address& where) {
     if (!now.result || ::PQresultStatus(now.result.get()) != PGRES_TUPLES_OK) {
         return fault(now);
     }
-    const auto format = first_value(now);
-    return format == std::to_string(schema_format) ? trouble{} : refused_format(format, where);
+    return verdict(now);
 }
 
 }  // namespace dibs::store::postgres

@@ -12,13 +12,14 @@ namespace dibs::store::postgres {
 /// Format of the tables. A newer one is refused.
 inline constexpr int schema_format = 1;
 
-enum class statement : std::uint8_t { execute, list, watch, unwatch, purge, ping };
-inline constexpr std::size_t statement_count = 6;
+enum class statement : std::uint8_t { execute, list, watch, unwatch, purge, ping, numbers };
+inline constexpr std::size_t statement_count = 7;
 
 /// Their texts for one schema.
 class statements {
   public:
-    explicit statements(const std::string& quoted_schema);
+    /// `sessions`: the steps of advisory locks (advisory/session.sql).
+    explicit statements(const std::string& quoted_schema, bool sessions = false);
 
     [[nodiscard]] const std::string& text(statement which) const noexcept {
         return texts_[static_cast<std::size_t>(which)];
@@ -31,5 +32,7 @@ class statements {
 
 /// What makes the tables and functions, without the schema itself.
 [[nodiscard]] std::string schema_text(const std::string& quoted_schema);
+/// What advisory locks need beside it; `hash`: sha256 or hashtext.
+[[nodiscard]] std::string session_text(const std::string& quoted_schema, std::string_view hash);
 
 }  // namespace dibs::store::postgres

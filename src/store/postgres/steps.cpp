@@ -2,6 +2,7 @@
 #include "store/postgres/steps.hpp"
 
 #include "core/key.hpp"
+#include "store/postgres/advisory/session.hpp"
 #include "store/remote/party_text.hpp"
 
 #include <dibs/error.hpp>
@@ -222,6 +223,7 @@ enum list_column : int {
 
 constexpr std::int64_t said_locked = 50;
 constexpr std::int64_t said_waited_for = 51;
+constexpr std::int64_t said_not_held = 52;
 
 core::store_now now_of(std::int64_t micros) noexcept {
     return {core::store_instant{microseconds{micros}}, core::wall_instant{microseconds{micros}}};
@@ -274,7 +276,7 @@ std::vector<core::holder_info> holders_in(const std::vector<std::string_view>& t
                                                       : core::attachment::detached;
         one.held_for = microseconds{std::max<std::int64_t>(now - number_of(texts[at + 4]), 0)};
         one.remaining = microseconds{std::max<std::int64_t>(number_of(texts[at + 5]) - now, 0)};
-        one.self = texts[at + 6] == self.process;
+        one.self = texts[at + 6].starts_with(self.process);
         one.who = remote::party_of(texts[at + 7]);
         all.push_back(std::move(one));
     }
@@ -293,6 +295,10 @@ core::answer failure(const row& told, const core::verb& what) {
         case 3:
             return core::refused(errc::invalid_argument,
                                  "the holder id to adopt the lease holds the key");
+        case 4:
+            return core::refused(errc::unsupported,
+                                 "the lease is an advisory lock of another session, which alone "
+                                 "can renew it or give it back");
         default:
             return core::in_doubt("the server's answer is not one of our function");
     }
@@ -471,7 +477,8 @@ parameters parameters_of(const std::vector<core::entry>& entries,
                          const std::vector<std::uint32_t>& which,
                          const caller& self,
                          bool alone,
-                         core::microseconds patience) {
+                         core::microseconds patience,
+                         const std::vector<stand>& stands) {
     std::vector<asked> all;
     all.reserve(which.size());
     for (const auto at : which) {
@@ -499,8 +506,19 @@ parameters parameters_of(const std::vector<core::entry>& entries,
     numbers(made, all, [](const asked& one) { return one.time; });
     numbers(made, all, [](const asked& one) { return one.fences; });
     numbers(made, all, [](const asked& one) { return one.floor; });
-    numbers(made, all, [](const asked& one) { return one.weight; });
-    numbers(made, all, [](const asked& one) { return one.capacity; });
+    if (self.own) {
+        made.array(parameters::kind::number, stands.size());
+        for (const auto& one : stands) {
+            made.element(one.lock);
+        }
+        made.array(parameters::kind::number, stands.size());
+        for (const auto& one : stands) {
+            made.element(std::int64_t{one.has});
+        }
+    } else {
+        numbers(made, all, [](const asked& one) { return one.weight; });
+        numbers(made, all, [](const asked& one) { return one.capacity; });
+    }
     numbers(made, all, [](const asked& one) { return one.flags; });
     numbers(made, all, [](const asked& one) { return one.seen; });
     made.array(parameters::kind::number, all.size());
@@ -540,7 +558,11 @@ parameters parameters_of(const std::vector<core::entry>& entries,
     made.truth(alone);
     made.number(std::max<std::int64_t>(
         std::chrono::duration_cast<core::milliseconds>(patience).count(), 1));
-    made.number(self.longest_ttl.count());
+    if (self.own) {
+        made.text(self.own->name());
+    } else {
+        made.number(self.longest_ttl.count());
+    }
     return made;
 }
 
@@ -571,6 +593,12 @@ bool read_answers(const PGresult& told,
         const auto said = one.number(o_what);
         if (said == said_waited_for) {
             replies[which[entry]].waiters = true;
+            continue;
+        }
+        if (said == said_not_held) {
+            auto& given = replies[which[entry]];
+            given.what = verdict::not_held;
+            given.lost = loss::gone;
             continue;
         }
         ++answered;
@@ -622,7 +650,7 @@ bool read_page(const PGresult& told, const caller& self, core::page& into) {
             core::queued_info waiting;
             waiting.waiting_for =
                 microseconds{std::max<std::int64_t>(now - number_of(queue[place]), 0)};
-            waiting.self = queue[place + 1] == self.process;
+            waiting.self = queue[place + 1].starts_with(self.process);
             waiting.who = remote::party_of(queue[place + 2]);
             record.queue.push_back(std::move(waiting));
         }

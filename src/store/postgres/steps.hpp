@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Verbs as parameters of lease_execute_1 and lease_list_1 (schema.sql), and rows as answers.
+// Verbs as parameters of lease_execute_1 and lease_list_1 (schema.sql) or session_execute_1
+// (advisory/session.sql), and rows as answers.
 
 #include "core/verbs.hpp"
 #include "store/postgres/wire.hpp"
 #include "store/store.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace dibs::store::postgres {
+
+class session;
 
 /// Who asks.
 struct caller {
@@ -21,6 +25,7 @@ struct caller {
     std::string prefix;                ///< before every key
     std::string where;                 ///< the store, for people
     core::microseconds longest_ttl{};  ///< with guarantee=strict; else 0
+    std::shared_ptr<session> own{};    ///< whose locks are the leases; null: leases are rows
 };
 
 /// An entry that makes no sense is refused before it is sent.
@@ -30,11 +35,20 @@ struct caller {
 [[nodiscard]] std::vector<std::uint32_t> order_of(const std::vector<core::entry>& entries,
                                                   std::vector<std::uint32_t> which);
 
+/// What a session has of the advisory lock of an entry.
+struct stand {
+    enum whose : std::int64_t { nothing = 0, its_own = 1, another = 2 };
+    std::int64_t lock = 0;
+    whose has = nothing;
+};
+
+/// The parameters of lease_execute_1, or, with a stand for each entry, of session_execute_1.
 [[nodiscard]] parameters parameters_of(const std::vector<core::entry>& entries,
                                        const std::vector<std::uint32_t>& which,
                                        const caller& self,
                                        bool alone,
-                                       core::microseconds patience);
+                                       core::microseconds patience,
+                                       const std::vector<stand>& stands = {});
 
 /// Fills in the answers of those that were executed; `locked` gets the others. False: the rows are
 /// not those of our function.

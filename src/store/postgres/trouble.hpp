@@ -11,6 +11,9 @@ namespace dibs::store::postgres {
 
 using remote::trouble;
 
+/// A statement of a session that is not the one it was (advisory/session.sql).
+inline constexpr std::string_view another_session = "DBS02";
+
 /// What to do about a statement that failed.
 enum class remedy {
     none,   ///< it would fail again
