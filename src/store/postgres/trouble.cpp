@@ -39,7 +39,11 @@ constexpr std::array meanings{
             "the server has too many connections",
             "raise max_connections, or put PgBouncer in front of it"},
     meaning{"53100", errc::store_refused, "the server's disk is full", "make room there"},
-    meaning{"53200", errc::store_refused, "the server is out of memory", ""},
+    meaning{"53200",
+            errc::store_refused,
+            "the server is out of memory",
+            "where leases are advisory locks, its table of locks may be full: raise "
+            "max_locks_per_transaction"},
     meaning{"57P03",
             errc::store_unreachable,
             "the server is starting up or shutting down",
@@ -85,6 +89,11 @@ constexpr std::array meanings{
             errc::store_refused,
             "",
             "set default_transaction_isolation of this user to read committed"},
+    meaning{another_session,
+            errc::store_unreachable,
+            "the session that had the locks is not there any more",
+            "a pooler that lends sessions by transaction (pool_mode) cannot stand in front of the "
+            "server"},
 };
 
 const meaning* find(std::string_view state) noexcept {

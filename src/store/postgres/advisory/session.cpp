@@ -133,7 +133,7 @@ std::vector<stand> session::stands(const std::vector<core::entry>& entries,
         if (held != keys_.end()) {
             one.lock = held->second.lock;
             one.has = holder != nullptr && held->second.holder == *holder ? stand::its_own
-                                                                         : stand::another;
+                                                                          : stand::another;
         } else if (std::holds_alternative<core::acquire>(what)) {
             one.lock = number_of(key).value_or(0);
             one.has = locks_.contains(one.lock) ? stand::another : stand::nothing;
@@ -177,8 +177,8 @@ void session::heard(const core::verb& what, const stand& before, const core::ans
     }
     keys_.erase(key);
     locks_.erase(before.lock);
-    const bool unknown_there = given.what == core::verdict::not_held &&
-                               given.lost != core::loss::revoked;
+    const bool unknown_there =
+        given.what == core::verdict::not_held && given.lost != core::loss::revoked;
     if (unknown_there) {
         distrust();
     }

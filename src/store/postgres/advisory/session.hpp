@@ -49,7 +49,8 @@ class session {
 
     /// Which keys' numbers are to be asked for before these entries can be sent.
     [[nodiscard]] std::vector<std::string> unnumbered(
-        const std::vector<core::entry>& entries, const std::vector<std::uint32_t>& which) const;
+        const std::vector<core::entry>& entries,
+        const std::vector<std::uint32_t>& which) const;
     void learn(const std::string& key, std::int64_t number);
 
     /// What it has of each entry's lock. Leaves in `which` no two entries with the same lock; the

@@ -443,6 +443,7 @@ BEGIN
             SELECT * INTO h FROM {schema}.lease_ticket t
             WHERE t.key = v_key AND v_now < t.until ORDER BY t.key, t.number LIMIT 1;
             IF NOT FOUND THEN
+                DELETE FROM {schema}.lease_ticket t WHERE t.key = v_key;
                 r.queued := false;
                 v_written := true;
             END IF;
