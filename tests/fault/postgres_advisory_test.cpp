@@ -4,7 +4,6 @@
 // hold a key, a lease whose session is gone is told as lost, and no lock stays behind.
 
 #include "postgres_peer.hpp"
-
 #include "support/relay.hpp"
 
 #include <signal.h>
@@ -141,9 +140,9 @@ TEST_F(PostgresAdvisory, AKilledServerLeavesOnlyTrueAnswers) {
 // Its answers are lost on the way, and nobody knows whether its steps are carried out.
 TEST_F(PostgresAdvisory, AnAnswerThatIsLostIsDoubtAndTheEndOfTheSessionSettlesIt) {
     relay between{std::to_string(server.port())};
-    postgres_peer far{by_locks("postgres://postgres@127.0.0.1:" + std::to_string(between.port()) +
-                               "/postgres"),
-                      3};
+    postgres_peer far{
+        by_locks("postgres://postgres@127.0.0.1:" + std::to_string(between.port()) + "/postgres"),
+        3};
     open(far);
     open(other);
     ASSERT_EQ(far.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
@@ -165,8 +164,8 @@ TEST_F(PostgresAdvisory, ASessionBeginsAfterTheOneBeforeItIsKnownToHaveEnded) {
     open();
     open(other);
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
-    const auto backend = static_cast<pid_t>(std::stol(server.ask(
-        "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1")));
+    const auto backend = static_cast<pid_t>(std::stol(
+        server.ask("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1")));
     ASSERT_EQ(::kill(backend, SIGSTOP), 0);
     EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).took, effect::unknown);
     core::answer given;
@@ -200,9 +199,10 @@ TEST_F(PostgresAdvisory, AnErrorOfAStepLeavesNoLock) {
     open();
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
     // The row cannot be written, after its lock was taken.
-    ASSERT_EQ(server.ask("ALTER TABLE dibs.lease ADD CONSTRAINT no CHECK (key <> 'bad' OR holder IS "
-                         "NULL)"),
-              "");
+    ASSERT_EQ(
+        server.ask("ALTER TABLE dibs.lease ADD CONSTRAINT no CHECK (key <> 'bad' OR holder IS "
+                   "NULL)"),
+        "");
     std::vector<core::verb> batch{acquire_of("a", holder_of(2)), acquire_of("bad", holder_of(3))};
     batch.emplace_back(acquire_of("z", holder_of(4)));
     const auto given = peer.wait_for(peer.send(std::move(batch)));
@@ -239,10 +239,11 @@ TEST_F(PostgresAdvisory, ACheatedSessionIsNoticedByTheNextStep) {
     open();
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
     // As after DISCARD ALL, or in a session that a pooler has swapped.
-    ASSERT_EQ(server.ask("CREATE OR REPLACE FUNCTION dibs.lease_now_1() RETURNS bigint LANGUAGE sql "
-                         "AS 'SELECT (date_part(''epoch'', clock_timestamp()) * 1000000)::bigint "
-                         "FROM set_config(''dibs.session'', '''', false)'"),
-              "");
+    ASSERT_EQ(
+        server.ask("CREATE OR REPLACE FUNCTION dibs.lease_now_1() RETURNS bigint LANGUAGE sql "
+                   "AS 'SELECT (date_part(''epoch'', clock_timestamp()) * 1000000)::bigint "
+                   "FROM set_config(''dibs.session'', '''', false)'"),
+        "");
     peer.settle();
     EXPECT_EQ(peer.insist(renew_of("k", holder_of(1))).what, verdict::not_held);
     EXPECT_EQ(server.ask(locks_held), "0");
@@ -252,8 +253,8 @@ TEST_F(PostgresAdvisory, APoolerThatLendsByTransactionIsRefused) {
     if (!has_pgbouncer()) {
         GTEST_SKIP() << "no PgBouncer";
     }
-    for (const auto* settings : {"default_pool_size=3", "default_pool_size=1",
-                                 "server_round_robin=1"}) {
+    for (const auto* settings :
+         {"default_pool_size=3", "default_pool_size=1", "server_round_robin=1"}) {
         const pgbouncer pooler{server, {settings}};
         // As many sessions as it may have.
         postgres_session first{pooler.url()};
