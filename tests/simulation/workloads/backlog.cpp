@@ -232,10 +232,10 @@ class backlog final : public workload {
             first_ = number;
         }
         // Of a job of which nothing was known yet no slot had been missed.
-        if (mine->knew && number > first_ && !started_.contains(number - 1)) {
+        const bool for_the_first_time = started_.insert(number).second;
+        if (mine->knew && for_the_first_time && number > first_ && !started_.contains(number - 1)) {
             scene_.complain(mine->terms.slot + " began before the slot before it");
         }
-        started_.insert(number);
     }
 
     void finish(const worker_ptr& who, const run_ptr& mine, std::uint64_t job_call) {
