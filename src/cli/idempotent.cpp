@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // dibs idempotent: a command that is run once per key; its output and status are given again.
 #include "cli/captured_output.hpp"
+#include "cli/claimed_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/duration.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/failure.hpp"
-#include "cli/held_child.hpp"
 #include "cli/idempotent_options.hpp"
 #include "cli/option_table.hpp"
-#include "cli/running_report.hpp"
 #include "cli/speech.hpp"
-#include "cli/store_access.hpp"
-#include "cli/supervisor/boot_time.hpp"
-#include "cli/supervisor/interruption.hpp"
-#include "cli/waiting_line.hpp"
 #include "client/idempotent_work.hpp"
 #include "core/key.hpp"
 
@@ -35,67 +30,28 @@ namespace {
 using detail::work_verdict;
 using std::chrono::milliseconds;
 
-class idempotent_session {
+class idempotent_session final : public claimed_session<detail::work_claim> {
   public:
-    idempotent_session(idempotent_command_options options, store_choice store)
-        : options_(std::move(options)),
-          store_(std::move(store)),
-          report_(options_.run.status_file, options_.run.key, store_) {}
-
-    int run() {
-        int status = exit_status::our_bug;
-        try {
-            status = claim_and_run();
-        } catch (const failure& fault) {
-            status = fault.status();
-            tell(status == exit_status::unavailable ? "unavailable" : "invalid", fault.what());
-        } catch (const std::exception& fault) {
-            tell("invalid", fault.what());
-        }
-        report_.write(status);
-        return status;
-    }
+    /// `options` must outlive this.
+    idempotent_session(idempotent_command_options& options, store_choice store)
+        : claimed_session(options.run,
+                          options.terms.acquire,
+                          options.terms.command,
+                          {},
+                          std::move(store)),
+          options_(options) {}
 
   private:
-    int claim_and_run() {
-        signal_desk desk;
-        // Before the first thread, and so before the client.
-        guard guarded(options_.run.grace);
-        interruption interrupted(desk, [this, &guarded](int signal) {
-            guarded.page().over.store(true);
-            report_.outcome = "signal";
-            report_.write(exit_status::signal_base + signal);
-            ::_exit(exit_status::signal_base + signal);
-        });
-        const auto opened_at = boot_now();
-        auto through = open_client(store_, options_.terms.command);
-        const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - opened_at);
-        options_.terms.acquire.timeout = std::max(store_patience - spent, milliseconds{100});
-        auto found = claim(through, interrupted.stop());
-        if (const int signal = interrupted.finish(); signal != 0) {
-            report_.outcome = "signal";
-            report_.message = std::string("ended by ") + signal_name(signal) + " while waiting";
-            if (found.granted) {
-                // Nothing was run: whoever comes next may.
-                std::error_code ignored;
-                (void)detail::abandon_work(through, *found.granted, ignored);
-            }
-            return exit_status::signal_base + signal;
-        }
-        return found.granted ? run_child(through, found, desk, guarded) : not_granted(found);
-    }
-
-    detail::work_claim claim(client& through, std::stop_token stop) {
-        const waiting_line::terms shown_wait{
-            .how = waiting_line::fitting(options_.run.verbose, options_.run.quiet),
-            .key = options_.run.key,
-            .also = {},
-            .wait = options_.run.wait};
-        const waiting_line waiting(through, shown_wait);
+    detail::work_claim claim(client& through, std::stop_token stop) override {
         return detail::claim_work(through, options_.terms, std::move(stop));
     }
 
-    int not_granted(const detail::work_claim& found) {
+    void withdraw(client& through, detail::work_claim& found) override {
+        std::error_code ignored;
+        (void)detail::abandon_work(through, *found.granted, ignored);
+    }
+
+    int not_granted(client& /*through*/, const detail::work_claim& found) override {
         const auto about = quoted_key(options_.run.key);
         switch (found.verdict) {
             case work_verdict::answered:
@@ -151,18 +107,14 @@ class idempotent_session {
         return kept.status;
     }
 
-    int run_child(client& through, detail::work_claim& found, signal_desk& desk, guard& guarded) {
+    int run_child(client& through,
+                  detail::work_claim& found,
+                  signal_desk& desk,
+                  guard& guarded) override {
         auto& held = *found.granted;
         report_.fence = held.last_fence();
         captured_output output(idempotent_answer_bytes_max);
-        child_terms terms;
-        terms.key = options_.run.key;
-        terms.command = options_.run.command;
-        terms.ttl = options_.run.ttl;
-        terms.grace = options_.run.grace;
-        terms.max_runtime = options_.run.max_runtime;
-        terms.verbose = options_.run.verbose;
-        terms.store = store_;
+        auto terms = terms_of_child();
         terms.output = output.descriptor();
         terms.variables = {"DIBS_IDEMPOTENCY_KEY=" + options_.run.key,
                            "DIBS_ATTEMPT=" + std::to_string(found.mine.attempt)};
@@ -233,15 +185,7 @@ class idempotent_session {
         return detail::abandon_work(through, held, error) == release_outcome::released;
     }
 
-    void tell(std::string_view outcome, const std::string& text) {
-        report_.outcome = outcome;
-        report_.message = text;
-        say(text);
-    }
-
-    idempotent_command_options options_;
-    store_choice store_;
-    running_report report_;
+    idempotent_command_options& options_;
 };
 
 int idempotent_checked(const global_options& global, const arguments& found) {
@@ -250,7 +194,7 @@ int idempotent_checked(const global_options& global, const arguments& found) {
     claim_report_path(checked.run.status_file);
     const auto* flag = checked.run.store ? &*checked.run.store : global.store;
     auto store = settle_store(flag, file, checked.run.quiet);
-    return idempotent_session(std::move(checked), std::move(store)).run();
+    return idempotent_session(checked, std::move(store)).run();
 }
 
 }  // namespace

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/once_session.hpp"
 
+#include "cli/claimed_session.hpp"
 #include "cli/duration.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/failure.hpp"
-#include "cli/held_child.hpp"
 #include "cli/output_tail.hpp"
-#include "cli/running_report.hpp"
 #include "cli/slot_words.hpp"
 #include "cli/speech.hpp"
-#include "cli/store_access.hpp"
 #include "cli/supervisor/boot_time.hpp"
-#include "cli/supervisor/interruption.hpp"
-#include "cli/waiting_line.hpp"
 #include "client/slot_run.hpp"
 #include "core/key.hpp"
 
@@ -44,69 +40,29 @@ constexpr auto note_patience = milliseconds{500};
 /// How much later than its child the command may be reached by a signal that is meant for both.
 constexpr auto signal_patience = milliseconds{100};
 
-class once_session {
+class once_session final : public claimed_session<detail::slot_claim> {
   public:
-    once_session(once_options options, store_choice store)
-        : options_(std::move(options)),
-          store_(std::move(store)),
-          report_(options_.run.status_file, options_.run.key, store_) {}
+    /// `options` must outlive this.
+    once_session(once_options& options, store_choice store)
+        : claimed_session(options.run,
+                          options.terms.acquire,
+                          options.terms.command,
+                          options.terms.job,
+                          std::move(store)),
+          options_(options) {}
 
-    slot_ending run() {
-        int status = exit_status::our_bug;
-        try {
-            status = claim_and_run();
-        } catch (const failure& fault) {
-            status = fault.status();
-            tell("invalid", fault.what());
-            if (status == exit_status::unavailable) {
-                report_.outcome = "unavailable";
-            }
-        } catch (const std::exception& fault) {
-            tell("invalid", fault.what());
-        }
-        report_.write(status);
-        return {status, report_.outcome};
-    }
+    [[nodiscard]] const std::string& outcome() const noexcept { return report_.outcome; }
 
   private:
-    int claim_and_run() {
-        signal_desk desk;
-        // Before the first thread, and so before the client.
-        guard guarded(options_.run.grace);
-        interruption interrupted(desk, [this, &guarded](int signal) {
-            guarded.page().over.store(true);
-            report_.outcome = "signal";
-            report_.write(exit_status::signal_base + signal);
-            ::_exit(exit_status::signal_base + signal);
-        });
-        const auto opened_at = boot_now();
-        auto through = open_client(store_, options_.terms.command);
-        const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - opened_at);
-        options_.terms.acquire.timeout = std::max(store_patience - spent, milliseconds{100});
-        auto found = claim(through, interrupted.stop());
-        if (const int signal = interrupted.finish(); signal != 0) {
-            report_.outcome = "signal";
-            report_.message = std::string("ended by ") + signal_name(signal) + " while waiting";
-            if (found.granted) {
-                detail::withdraw_slot(through, found, options_.terms);
-            }
-            return exit_status::signal_base + signal;
-        }
-        return found.granted ? run_child(through, found, desk, guarded)
-                             : not_granted(through, found);
-    }
-
-    detail::slot_claim claim(client& through, std::stop_token stop) {
-        const waiting_line::terms shown_wait{
-            .how = waiting_line::fitting(options_.run.verbose, options_.run.quiet),
-            .key = options_.run.key,
-            .also = options_.terms.job,
-            .wait = options_.run.wait};
-        const waiting_line waiting(through, shown_wait);
+    detail::slot_claim claim(client& through, std::stop_token stop) override {
         return detail::claim_slot(through, options_.terms, std::move(stop));
     }
 
-    int not_granted(client& through, const detail::slot_claim& found) {
+    void withdraw(client& through, detail::slot_claim& found) override {
+        detail::withdraw_slot(through, found, options_.terms);
+    }
+
+    int not_granted(client& through, const detail::slot_claim& found) override {
         if (found.error) {
             throw failure(status_of(found.error),
                           quoted_key(options_.run.key) + ": " +
@@ -173,18 +129,14 @@ class once_session {
         return status;
     }
 
-    int run_child(client& through, detail::slot_claim& found, signal_desk& desk, guard& guarded) {
+    int run_child(client& through,
+                  detail::slot_claim& found,
+                  signal_desk& desk,
+                  guard& guarded) override {
         auto& held = *found.granted;
         const auto& slot = options_.terms;
         report_.fence = held.last_fence();
-        child_terms terms;
-        terms.key = options_.run.key;
-        terms.command = options_.run.command;
-        terms.ttl = options_.run.ttl;
-        terms.grace = options_.run.grace;
-        terms.max_runtime = options_.run.max_runtime;
-        terms.verbose = options_.run.verbose;
-        terms.store = store_;
+        auto terms = terms_of_child();
         terms.variables = {"DIBS_JOB=" + slot.job,
                            "DIBS_SLOT=" + slot.slot,
                            "DIBS_ATTEMPT=" + std::to_string(found.mine.attempt),
@@ -288,21 +240,15 @@ class once_session {
             });
     }
 
-    void tell(std::string_view outcome, const std::string& text) {
-        report_.outcome = outcome;
-        report_.message = text;
-        say(text);
-    }
-
-    once_options options_;
-    store_choice store_;
-    running_report report_;
+    once_options& options_;
 };
 
 }  // namespace
 
 slot_ending run_slot(once_options options, store_choice store) {
-    return once_session(std::move(options), std::move(store)).run();
+    once_session session(options, std::move(store));
+    const int status = session.run();
+    return {status, session.outcome()};
 }
 
 }  // namespace dibs::cli

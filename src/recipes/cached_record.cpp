@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/cached_record.hpp"
 
+#include "recipes/headed_text.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -37,28 +39,12 @@ std::string bound_to(std::string_view key, const cached_record& record) {
            std::to_string(record.generation);
 }
 
-struct parts {
-    json head;
-    std::string_view secrets;
-};
-
-std::optional<parts> split(std::string_view text, cached_fault& fault) {
-    fault = cached_fault::not_ours;
-    const auto end = text.find('\n');
-    if (end == std::string_view::npos) {
-        return std::nullopt;
-    }
-    auto head = json::parse(text.substr(0, end), nullptr, false);
-    if (!head.is_object() || head.value("kind", json()) != json(kind) || !head.contains("v") ||
-        !head["v"].is_number_integer()) {
-        return std::nullopt;
-    }
-    if (head["v"].get<std::int64_t>() > format) {
-        fault = cached_fault::newer;
-        return std::nullopt;
-    }
-    fault = cached_fault::none;
-    return parts{std::move(head), text.substr(end + 1)};
+std::optional<headed_text> split(std::string_view text, cached_fault& fault) {
+    auto found = headed_text_of(text, kind, format);
+    fault = !found         ? cached_fault::not_ours
+            : found->newer ? cached_fault::newer
+                           : cached_fault::none;
+    return fault == cached_fault::none ? std::move(found) : std::nullopt;
 }
 
 cached_record outline(const json& head) {
@@ -99,9 +85,7 @@ std::string_view name_of(cached_state state) noexcept {
 }
 
 std::string to_text(const cached_record& record, std::string_view key, sealer* seal) {
-    json head{{"v", format},
-              {"kind", kind},
-              {"state", name_of(record.state)},
+    json head{{"state", name_of(record.state)},
               {"generation", record.generation},
               {"value_fence", record.value_fence},
               {"life_us", span_to_json(record.life)},
@@ -117,7 +101,7 @@ std::string to_text(const cached_record& record, std::string_view key, sealer* s
         head["sealed_by"] = seal->key_name();
         secrets = seal->seal(secrets, bound_to(key, record));
     }
-    return head.dump(-1, ' ', false, json::error_handler_t::replace) + '\n' + secrets;
+    return with_head(head, kind, format, secrets);
 }
 
 std::optional<cached_record> cached_outline_of(std::string_view text, cached_fault& fault) {
@@ -144,7 +128,7 @@ std::optional<cached_record> cached_record_of(std::string_view text,
     try {
         auto made = outline(found->head);
         std::string opened;
-        auto secrets = found->secrets;
+        auto secrets = found->rest;
         if (found->head.contains("sealed_by")) {
             const std::string by = found->head.at("sealed_by");
             auto plain =
@@ -171,12 +155,7 @@ std::optional<cached_record> cached_record_of(std::string_view text,
 }
 
 std::string without_secrets(std::string text) {
-    auto fault = cached_fault::none;
-    // One of a newer release, too, has its secrets behind the first line.
-    if (split(text, fault) || fault == cached_fault::newer) {
-        text.resize(text.find('\n') + 1);
-    }
-    return text;
+    return head_alone(std::move(text), kind);
 }
 
 cached_record aged(cached_record record, microseconds later) noexcept {

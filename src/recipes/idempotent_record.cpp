@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/idempotent_record.hpp"
 
+#include "recipes/headed_text.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -19,26 +21,6 @@ constexpr std::array all_states{idempotent_state::begun,
                                 idempotent_state::done,
                                 idempotent_state::failed};
 
-struct parts {
-    json head;
-    std::string_view answer;
-};
-
-std::optional<parts> split(std::string_view text, bool& newer) {
-    newer = false;
-    const auto end = text.find('\n');
-    if (end == std::string_view::npos) {
-        return std::nullopt;
-    }
-    auto head = json::parse(text.substr(0, end), nullptr, false);
-    if (!head.is_object() || head.value("kind", json()) != json(kind) || !head.contains("v") ||
-        !head["v"].is_number_integer()) {
-        return std::nullopt;
-    }
-    newer = head["v"].get<std::int64_t>() > format;
-    return parts{std::move(head), text.substr(end + 1)};
-}
-
 }  // namespace
 
 std::string_view name_of(idempotent_state state) noexcept {
@@ -54,9 +36,7 @@ std::string_view name_of(idempotent_state state) noexcept {
 }
 
 std::string to_text(const idempotent_record& record) {
-    const json head{{"v", format},
-                    {"kind", kind},
-                    {"state", name_of(record.state)},
+    const json head{{"state", name_of(record.state)},
                     {"fingerprint", record.fingerprint},
                     {"attempt", record.attempt},
                     {"at_most_once", record.at_most_once},
@@ -65,11 +45,12 @@ std::string to_text(const idempotent_record& record) {
                     {"pid", record.pid},
                     {"written", record.written_ms},
                     {"answer_bytes", record.answer.size()}};
-    return head.dump(-1, ' ', false, json::error_handler_t::replace) + '\n' + record.answer;
+    return with_head(head, kind, format, record.answer);
 }
 
 std::optional<idempotent_record> idempotent_record_of(std::string_view text, bool& newer) {
-    const auto found = split(text, newer);
+    const auto found = headed_text_of(text, kind, format);
+    newer = found && found->newer;
     if (!found || newer) {
         return std::nullopt;
     }
@@ -81,7 +62,7 @@ std::optional<idempotent_record> idempotent_record_of(std::string_view text, boo
             all_states.begin(), all_states.end(), [&](auto one) { return name_of(one) == state; });
         // What was cut short is nothing that could be told as an answer.
         if (known == all_states.end() ||
-            head.at("answer_bytes").get<std::size_t>() != found->answer.size()) {
+            head.at("answer_bytes").get<std::size_t>() != found->rest.size()) {
             return std::nullopt;
         }
         made.state = *known;
@@ -92,7 +73,7 @@ std::optional<idempotent_record> idempotent_record_of(std::string_view text, boo
         made.host = head.at("host");
         made.pid = head.at("pid");
         made.written_ms = head.at("written");
-        made.answer = found->answer;
+        made.answer = found->rest;
         return made;
     } catch (const json::exception&) {
         return std::nullopt;
@@ -100,11 +81,7 @@ std::optional<idempotent_record> idempotent_record_of(std::string_view text, boo
 }
 
 std::string without_answer(std::string text) {
-    bool newer = false;
-    if (split(text, newer)) {
-        text.resize(text.find('\n') + 1);
-    }
-    return text;
+    return head_alone(std::move(text), kind);
 }
 
 }  // namespace dibs::recipes

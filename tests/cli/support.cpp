@@ -129,6 +129,10 @@ process::process(const launch& how) {
         for (const int number : how.blocked) {
             ::sigaddset(&blocked, number);
         }
+        // A shell that runs the tests in the background has them ignored.
+        for (const int number : {SIGINT, SIGQUIT, SIGHUP}) {
+            ::signal(number, SIG_DFL);
+        }
         for (const int number : how.ignored) {
             ::signal(number, SIG_IGN);
         }
