@@ -145,7 +145,10 @@ class idempotent_session final : public claimed_session<detail::work_claim> {
         }
         if (ended.release_error) {
             verdict.remark = "the answer of " + quoted_key(terms.key) + " could not be kept (" +
-                             ended.release_error.message() + "); it may be done again";
+                             ended.release_error.message() +
+                             (options_.terms.at_most_once
+                                  ? "); since it may be done once only, it is in doubt from now on"
+                                  : "); it may be done again");
         }
         for (const auto& text : {verdict.remark, verdict.message}) {
             if (!text.empty()) {

@@ -317,8 +317,16 @@ void cached_value::arm() {
 void cached_value::on_alarm() {
     const auto now = env_.time.now();
     const auto all = calls_;
+    const auto is_over = [&](const call_ptr& one) {
+        return now >= after(one->until, grace_at_the_end);
+    };
+    // It was fetched, and a store that does not take it is no reason to withhold it.
+    if (flight_ && flight_->good && !at_stake(flight_->brought) &&
+        std::any_of(all.begin(), all.end(), is_over)) {
+        know(*flight_);
+    }
     for (const auto& one : all) {
-        const bool over = now >= after(one->until, grace_at_the_end);
+        const bool over = is_over(one);
         const bool patient_enough = terms_.background && now >= one->since + patience_with_a_value;
         if (valid(one->wish) && (over || patient_enough)) {
             tell_value(one);
@@ -764,16 +772,20 @@ void cached_value::keep_under_another_lease(const flight_ptr& which) {
 }
 
 void cached_value::kept(const flight_ptr& which) {
-    auto made = std::make_unique<reading>();
-    made->record = which->brought;
-    made->fence = which->lease->fence();
-    made->since = env_.time.now();
-    made->written = made->since;
-    made->fresh_until = after(made->since, which->fresh);
-    made->looked_at = made->since;
-    known_ = std::move(made);
+    know(*which);
     serve_by_what_is_known(which->good);
     land(which);
+}
+
+void cached_value::know(const flight& which) {
+    auto made = std::make_unique<reading>();
+    made->record = which.brought;
+    made->fence = which.lease->fence();
+    made->since = env_.time.now();
+    made->written = made->since;
+    made->fresh_until = after(made->since, which.fresh);
+    made->looked_at = made->since;
+    known_ = std::move(made);
 }
 
 /// A value can do without the store, a credential cannot: without it nobody can fetch the next one.

@@ -171,6 +171,7 @@ class cached_value {
     void keep_late(const flight_ptr& which);
     void keep_under_another_lease(const flight_ptr& which);
     void kept(const flight_ptr& which);
+    void know(const flight& which);
     void not_kept(const flight_ptr& which, std::error_code error, std::string detail);
 
     void land(const flight_ptr& which);

@@ -308,6 +308,15 @@ TEST_F(CachedValue, WhoGoesAndCannotStoreTheCredentialIsTold) {
     EXPECT_NE(landed->find("could not be stored"), std::string::npos) << *landed;
 }
 
+TEST_F(CachedValue, AValueThatTheStoreDoesNotTakeIsGivenAllTheSame) {
+    const auto told = a.ask({.wait = 2s});
+    world.advance(100ms);
+    a.crash();
+    ASSERT_TRUE(all_told({told}));
+    EXPECT_EQ((*told)->verdict, cached_verdict::value) << (*told)->detail;
+    EXPECT_EQ((*told)->value, "t1");
+}
+
 TEST_F(CachedValue, WithoutACredentialNobodyIsHeldUpWhoGoes) {
     (void)a.ask({.wait = 2s});
     world.advance(100ms);
