@@ -24,8 +24,9 @@ app.post('/payments', express.text({type: '*/*'}), (request, response) => {
         response.status(400).send('Idempotency-Key is missing\n');
         return;
     }
+    const body = request.body ?? '';  // none at all
     // A digest: what stands on a command line can be seen by everybody on the machine.
-    const fingerprint = createHash('sha256').update(request.body).digest('hex');
+    const fingerprint = createHash('sha256').update(body).digest('hex');
     const command = [process.execPath, path.join(__dirname, 'charge.js')];
     const work = execFile(
         dibs,
@@ -36,7 +37,7 @@ app.post('/payments', express.text({type: '*/*'}), (request, response) => {
             response.status(status).send(error ? trouble : answer);
         });
     work.stdin.on('error', () => {});  // a command that is not run reads nothing
-    work.stdin.end(request.body);
+    work.stdin.end(body);
 });
 
 const server = app.listen(Number(process.argv[2] || 3000), '127.0.0.1', () => {

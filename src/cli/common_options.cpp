@@ -15,7 +15,7 @@ std::uint32_t number_given(const arguments& given, std::string_view name) {
     const bool sound = fault == std::errc{} && stop == text.data() + text.size();
     if (!sound || number == 0 || number == mode::unlimited) {
         throw usage_error("--" + std::string(name) + " " + as_given(text) +
-                          ": must be a whole number of at least 1");
+                          ": must be a whole number from 1 to 4294967294");
     }
     return number;
 }

@@ -44,8 +44,8 @@ constexpr std::array once_table{
     option{"wait",
            'w',
            "DURATION",
-           "wait so long for the slot to be done, and run it when\nwhoever is at it crashes or "
-           "fails (default: do not wait)"},
+           "wait so long (or `forever`) for the slot to be done, and\nrun it when whoever is at "
+           "it crashes or fails (default: do\nnot wait)"},
     option{"retries",
            0,
            "N",
