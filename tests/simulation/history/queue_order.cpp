@@ -26,6 +26,7 @@ void queue_order::carried_out(const core::verb& what,
     auto& of = lines_[core::key_of(what)];
     drop_overdue(of, now);
     if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        of.on_hold = given.what == core::verdict::blocked;
         if (given.what == core::verdict::granted) {
             granted(*asked, given, of, process);
         } else if (given.what == core::verdict::done) {
@@ -85,11 +86,12 @@ void queue_order::woken(const std::string& key, std::uint64_t process, core::sto
     auto& of = lines_[key];
     latest_ = now;
     drop_overdue(of, now);
+    // While an operator has the key on hold a wake-up brings nobody anything, whoever gets it.
     // A transaction wakes at its end. Meanwhile one of its steps may have taken what an earlier one
     // has freed, and a later one may have entered the queue.
     const auto* head = of.tickets.empty() ? nullptr : &of.tickets.begin()->second;
-    if (sees(of) && head != nullptr && head->entered < now && head->process != process &&
-        of.holding != process) {
+    if (sees(of) && !of.on_hold && head != nullptr && head->entered < now &&
+        head->process != process && of.holding != process) {
         laws_.breached("somebody else than the head of the queue of " + key + " was woken");
     }
 }

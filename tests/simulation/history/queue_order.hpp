@@ -37,6 +37,7 @@ class queue_order {
         std::map<std::uint64_t, ticket> tickets;
         std::map<core::holder_id, std::uint64_t> numbers;
         std::uint64_t holding = 0;  ///< the process that was granted the key last
+        bool on_hold = false;       ///< as whoever asked for it last was told
         /// A ticket whose time is over may be there a little longer: stores have clocks of
         /// milliseconds, too.
         core::store_instant unsure_until{};
