@@ -4,12 +4,14 @@
 #include "cli/duration.hpp"
 #include "cli/speech.hpp"
 #include "client/attempt.hpp"
+#include "core/key.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 namespace dibs::cli {
@@ -22,6 +24,8 @@ using clock = std::chrono::steady_clock;
 /// A key that is had within this time was not waited for.
 constexpr auto worth_telling = milliseconds{300};
 constexpr auto look_every = std::chrono::seconds{1};
+/// What is over by then was a restart, or a moment.
+constexpr auto trouble_worth_telling = std::chrono::seconds{5};
 
 constexpr std::string_view erase_line = "\r\x1b[K";
 
@@ -60,6 +64,8 @@ struct waiting_line::sight {
     dibs::record key;
     dibs::record also;
     clock::time_point at;
+    std::string trouble;  ///< what the store has against it; empty: nothing
+    std::optional<clock::time_point> trouble_since;
 };
 
 waiting_line::manner waiting_line::fitting(bool verbose, bool quiet) {
@@ -72,7 +78,7 @@ waiting_line::manner waiting_line::fitting(bool verbose, bool quiet) {
     if (at_terminal && !terminal.empty() && terminal != "dumb") {
         return manner::in_place;
     }
-    return verbose || at_terminal ? manner::once : manner::silent;
+    return verbose || at_terminal ? manner::once : manner::trouble;
 }
 
 waiting_line::waiting_line(client& through, terms what)
@@ -100,6 +106,7 @@ void waiting_line::end() noexcept {
 
 void waiting_line::live() {
     bool drawn = false;
+    bool begun = false;
     std::unique_lock lock(mutex_);
     auto next = began_ + worth_telling;
     auto next_look = next;
@@ -115,12 +122,15 @@ void waiting_line::live() {
         }();
         // The first answer is awaited in short steps; then the line counts by the second.
         next = now + (known ? milliseconds(look_every) : milliseconds{20});
-        if (!known) {
+        if (!known && terms_.how != manner::trouble) {
             continue;
         }
-        if (terms_.how == manner::once) {
-            say(text());
-            return;
+        if (terms_.how != manner::in_place) {
+            if (terms_.how == manner::once && !std::exchange(begun, true)) {
+                say(text());
+            }
+            tell_trouble();
+            continue;
         }
         if (in_front()) {
             const auto columns = columns_of_terminal();
@@ -135,7 +145,35 @@ void waiting_line::live() {
     }
 }
 
+/// Where it stays: once for each thing that the store says.
+void waiting_line::tell_trouble() {
+    std::string text;
+    {
+        const std::lock_guard lock(seen_->mutex);
+        const bool lasts =
+            seen_->trouble_since && clock::now() - *seen_->trouble_since >= trouble_worth_telling;
+        if (!lasts || seen_->trouble == told_trouble_) {
+            return;
+        }
+        text = told_trouble_ = seen_->trouble;
+    }
+    say("waiting for " + quoted_key(terms_.key) +
+        ", which the store does not grant for now: " + core::printable(text, 500) + "; trying on");
+}
+
 void waiting_line::look() {
+    detail::look_for_trouble(through_, terms_.key, [seen = seen_](std::string trouble) {
+        const std::lock_guard lock(seen->mutex);
+        if (trouble.empty()) {
+            seen->trouble_since.reset();
+        } else if (!seen->trouble_since) {
+            seen->trouble_since = clock::now();
+        }
+        seen->trouble = std::move(trouble);
+    });
+    if (terms_.how == manner::trouble) {
+        return;
+    }
     {
         const std::lock_guard lock(seen_->mutex);
         if (std::exchange(seen_->looking, true)) {
@@ -169,6 +207,10 @@ std::string waiting_line::text() const {
         who.held_for += since;
         who.remaining = std::max(who.remaining - since, std::chrono::microseconds{0});
         return told + place_in_queue(seen_->key) + ": held by " + describe_holder(who);
+    }
+    if (seen_->trouble_since) {
+        return told +
+               ": the store does not grant it for now: " + core::printable(seen_->trouble, 500);
     }
     for (const auto* record : {&seen_->key, &seen_->also}) {
         if (record->blocked_for.count() > 0) {

@@ -20,7 +20,8 @@ class waiting_line {
   public:
     enum class manner {
         silent,
-        once,      ///< a line that stays, when the waiting has begun
+        trouble,   ///< lines that stay, when the store has something against it for long
+        once,      ///< as above, and one when the waiting has begun
         in_place,  ///< a line on a terminal, kept up to date
     };
     /// What stderr is good for and the caller wants.
@@ -48,6 +49,7 @@ class waiting_line {
     struct sight;
     void live();
     void look();
+    void tell_trouble();
     [[nodiscard]] std::string text() const;
 
     client& through_;
@@ -57,6 +59,7 @@ class waiting_line {
     std::mutex mutex_;
     std::condition_variable over_;
     bool ended_ = false;
+    std::string told_trouble_;
     std::thread thread_;
 };
 

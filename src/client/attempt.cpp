@@ -250,6 +250,20 @@ void look_at_keys(client& of,
     core->post([looks] { looks->go_on(); });
 }
 
+void look_for_trouble(client& of, std::string key, std::function<void(std::string)> told) noexcept {
+    const auto& core = lease_access::core(of);
+    if (!core) {
+        return;
+    }
+    core->post([core, key = std::move(key), told = std::move(told)] {
+        if (core->closed()) {
+            return;
+        }
+        auto found = core->mutex().trouble_with(key);
+        told(found.error && found.detail.empty() ? found.error.message() : std::move(found.detail));
+    });
+}
+
 int liveness_descriptor(client& of) noexcept {
     const auto& core = lease_access::core(of);
     return core ? core->store().liveness_descriptor() : -1;

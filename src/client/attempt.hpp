@@ -86,6 +86,10 @@ void look_at_keys(client& of,
                   std::vector<std::string> keys,
                   std::function<void(std::vector<record>)> told) noexcept;
 
+/// What the store has against a grant of the key that a call of this client waits for: its words, or empty. Waits for
+/// nothing: `told` is called as above.
+void look_for_trouble(client& of, std::string key, std::function<void(std::string)> told) noexcept;
+
 /// The throwing constructor's text without the exception.
 [[nodiscard]] std::optional<client> open_client(std::string_view url,
                                                 client_options options,

@@ -359,6 +359,14 @@ void mutex::failed(const call_ptr& which, const reply& heard) {
     retry_in(which, given.what == verdict::too_late ? nanoseconds::zero() : spread(pause));
 }
 
+mutex_trouble mutex::trouble_with(const std::string& key) const {
+    const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& one) {
+        return one->failures > 0 && one->key == key;
+    });
+    return found == calls_.end() ? mutex_trouble{}
+                                 : mutex_trouble{(*found)->last.error, (*found)->last.detail};
+}
+
 void mutex::wait_for_wake(const call_ptr& which, nanoseconds at_most) {
     const auto now = env_.time.now();
     env_.time.arm(which->alarm, std::min(limit(*which), now + at_most));

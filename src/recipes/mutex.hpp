@@ -71,6 +71,11 @@ struct release_reply {
     std::string detail;
 };
 
+struct mutex_trouble {
+    std::error_code error;
+    std::string detail;
+};
+
 struct mutex_counters {
     std::uint64_t granted = 0;
     std::uint64_t busy = 0;
@@ -123,6 +128,9 @@ class mutex {
     void close();
 
     [[nodiscard]] const mutex_counters& counters() const noexcept { return counters_; }
+    /// What the latest try of a call for the key was answered with, if that was no good answer: an error and the store's
+    /// words. No error: there is no such call.
+    [[nodiscard]] mutex_trouble trouble_with(const std::string& key) const;
     /// Keys that are held, waited for or being given back here.
     [[nodiscard]] std::size_t known_keys() const noexcept { return places_.size(); }
 

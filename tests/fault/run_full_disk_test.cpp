@@ -67,6 +67,30 @@ TEST(RunFullDisk, NothingIsStartedOnAFullDiskAndEverythingWorksAfterwards) {
     EXPECT_TRUE(exists(elsewhere.file("ran")));
 }
 
+TEST(RunFullDisk, WhoWaitsForAFullDiskIsToldSoAndGoesOnWaiting) {
+    const small_disk disk;
+    if (!disk.mounted()) {
+        GTEST_SKIP() << "cannot mount a small file system: " << disk.why_not();
+    }
+    process leads(dibs_on(disk.where(), {"elect", "k", "--", "sleep", "100"}));
+    ASSERT_TRUE(eventually(
+        [&] { return run_dibs(disk.where(), {"ls"}).out.find("sleep 100") != std::string::npos; }));
+    process waits(dibs_on(disk.where(), {"elect", "k", "--", "true"}));
+    ASSERT_TRUE(eventually([&] {
+        return run_dibs(disk.where(), {"ls", "--json"}).out.find("\"waiters\": 1") !=
+               std::string::npos;
+    }));
+    disk.fill();
+    leads.signal(SIGKILL);
+    EXPECT_TRUE(eventually([&] {
+        disk.fill();
+        return waits.err().find("does not grant for now") != std::string::npos;
+    })) << waits.err();
+    EXPECT_NE(waits.err().find("full"), std::string::npos) << waits.err();
+    disk.empty();
+    EXPECT_EQ(waits.wait().status, 0) << waits.err();
+}
+
 TEST(RunFullDisk, ADiskThatFillsUpMeanwhileNeverLetsTwoIn) {
     const small_disk disk;
     if (!disk.mounted()) {
