@@ -74,16 +74,19 @@ std::string about_holder(const dibs::holder& who,
     if (is_stranger(who)) {
         return about_stranger(who);
     }
+    const auto left = describe_time_left(who);
+    const bool for_ever = left == "for ever";
     return line("holder",
                 core::printable(who.host) + ", pid " + std::to_string(who.pid) + ", user " +
                     core::printable(who.user) + (you ? " (you)" : "")) +
            (who.command.empty() ? "" : line("  command", core::printable(who.command))) +
            line("  since", when_ago(who.held_for) + " (" + show_duration(who.held_for) + ")") +
-           line("  left", describe_time_left(who) + " unless it is renewed") +
+           line("  left", for_ever ? left : left + " unless it is renewed") +
            line("  fence", fences(who)) +
            (of.capacity == 1 ? "" : line("  share", describe_share(who.weight, of.capacity))) +
            line("  ends",
-                !who.attached      ? "by expiry or release alone (detached)"
+                for_ever           ? "with its session in the database, never by time"
+                : !who.attached    ? "by expiry or release alone (detached)"
                 : death_is_noticed ? "with its process, or by expiry"
                                    : "by expiry or release: this store does not notice a death");
 }

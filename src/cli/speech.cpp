@@ -85,7 +85,7 @@ std::string describe_holder(const dibs::holder& who) {
         std::chrono::duration_cast<std::chrono::system_clock::duration>(who.held_for);
     std::string text = core::printable(who.host) + " (pid " + std::to_string(who.pid) + ", user " +
                        core::printable(who.user) + ") since " + local_time(since) + " (" +
-                       show_duration(who.held_for) + "), " + show_duration(who.remaining) +
+                       show_duration(who.held_for) + "), " + describe_time_left(who) +
                        " left, fence " + std::to_string(who.fence);
     if (!who.command.empty()) {
         text += ": " + core::printable(who.command);

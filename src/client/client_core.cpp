@@ -72,6 +72,7 @@ client_core::client_core(std::unique_ptr<surroundings> around,
     };
     watchdog_ = std::make_unique<core::watchdog>(env_, *batcher_, *undo_, std::move(listener));
     mutex_ = std::make_unique<recipes::mutex>(env_, *store_, *batcher_, *watchdog_, *undo_);
+    store_->tell_doubts([this] { watchdog_->doubt_all(); });
 }
 
 void client_core::log(log_level level, std::string_view text) const {

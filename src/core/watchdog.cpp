@@ -166,6 +166,14 @@ bool watchdog::in_doubt(const lease_state& lease) const {
     return lease.guard && (lease.guard->on_its_way || lease.guard->unanswered > 0);
 }
 
+void watchdog::doubt_all() {
+    const auto now = env_.time.now();
+    for (auto* which = first_; which != nullptr; which = which->next) {
+        which->renew_at = std::min(which->renew_at, now);
+        schedule(*which, now);
+    }
+}
+
 std::vector<watchdog::lease_ptr> watchdog::guarded() const {
     std::vector<lease_ptr> all;
     for (auto* which = first_; which != nullptr; which = which->next) {

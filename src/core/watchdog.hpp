@@ -63,6 +63,9 @@ class watchdog {
     /// background.
     void lose(const lease_ptr& lease, errc reason);
 
+    /// Renews all leases at once: the store thinks that some of them may have ended.
+    void doubt_all();
+
     /// All leases that are guarded.
     [[nodiscard]] std::vector<lease_ptr> guarded() const;
     [[nodiscard]] const watchdog_counters& counters() const noexcept { return counters_; }

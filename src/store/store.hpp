@@ -167,6 +167,11 @@ class store : public core::batch_target {
                       std::size_t limit,
                       page_completion done) = 0;
 
+    /// Tells, from now on, that grants of this store object may have ended in a way that it noticed
+    /// by itself: whoever relies on one asks again (renew) and learns. Stores whose grants end by
+    /// time alone need not tell anything.
+    virtual void tell_doubts(std::function<void()>) {}
+
     /// Stops; answers what is under way. Idempotent.
     virtual void close() = 0;
 

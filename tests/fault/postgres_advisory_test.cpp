@@ -164,6 +164,7 @@ TEST_F(PostgresAdvisory, ASessionBeginsAfterTheOneBeforeItIsKnownToHaveEnded) {
     open();
     open(other);
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    peer.settle();
     const auto backend = static_cast<pid_t>(std::stol(
         server.ask("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1")));
     ASSERT_EQ(::kill(backend, SIGSTOP), 0);
@@ -379,32 +380,66 @@ TEST_F(PostgresAdvisory, WaitingParksNothingInTheServer) {
     EXPECT_FALSE(server.has_waiting_session());
 }
 
-TEST_F(PostgresAdvisory, AFullTableOfLocksIsToldAndLeavesNone) {
-    ASSERT_TRUE(server.restart({"max_locks_per_transaction=10", "max_connections=10"}));
+TEST_F(PostgresAdvisory, TheEndOfASessionAndARevocationAreToldAtOnce) {
     open();
-    auto watching = server.connect();
-    std::uint64_t granted = 0;
-    std::uint64_t refused = 0;
-    for (std::uint64_t at = 0; at < 40; ++at) {
-        std::vector<core::verb> batch;
-        for (std::uint64_t one = 0; one < 256; ++one) {
-            batch.emplace_back(
-                acquire_of(std::to_string(at) + "/" + std::to_string(one), holder_of(1)));
-        }
-        for (const auto& given : peer.wait_for(peer.send(std::move(batch)))) {
-            granted += given.what == verdict::granted ? 1 : 0;
-            if (given.took != effect::yes) {
-                ++refused;
-                EXPECT_EQ(given.took, effect::no);
-                EXPECT_NE(given.detail.find("max_locks_per_transaction"), std::string::npos)
-                    << given.detail;
-            }
+    open(other);
+    int doubts = 0;
+    peer.opened->tell_doubts([&] { ++doubts; });
+    const auto granted = peer.ask(acquire_of("k", holder_of(1)));
+    ASSERT_EQ(granted.what, verdict::granted);
+    ASSERT_EQ(peer.ask(acquire_of("second", holder_of(2))).what, verdict::granted);
+    EXPECT_EQ(doubts, 0);
+    // Without a renewal of the holder.
+    ASSERT_EQ(other.ask(revoke_of("k", granted.fences.first)).what, verdict::revoked);
+    EXPECT_TRUE(peer.world.run_until([&] { return doubts == 1; }));
+    EXPECT_EQ(server.ask(locks_held), "1");
+    EXPECT_EQ(peer.ask(renew_of("k", holder_of(1))).lost, loss::revoked);
+    ASSERT_EQ(terminate(), "1");
+    EXPECT_TRUE(peer.world.run_until([&] { return doubts == 2; }));
+    EXPECT_EQ(peer.insist(renew_of("second", holder_of(2))).what, verdict::not_held);
+}
+
+TEST_F(PostgresAdvisory, OneProcessLeavesRoomInTheTableOfLocks) {
+    ASSERT_TRUE(server.restart({"max_locks_per_transaction=10", "max_connections=20"}));
+    open();
+    constexpr std::size_t room = 10 * 20 / 4;
+    std::vector<core::verb> batch;
+    for (std::uint64_t at = 0; at < room + 5; ++at) {
+        batch.emplace_back(acquire_of(std::to_string(1000 + at), holder_of(1)));
+    }
+    const auto given = peer.wait_for(peer.send(std::move(batch)));
+    for (std::size_t at = 0; at < given.size(); ++at) {
+        if (at < room) {
+            EXPECT_EQ(given[at].what, verdict::granted) << given[at].detail;
+        } else {
+            EXPECT_EQ(given[at].took, effect::no);
+            EXPECT_EQ(given[at].error, errc::store_refused);
+            EXPECT_NE(given[at].detail.find("max_locks_per_transaction"), std::string::npos);
         }
     }
-    EXPECT_GT(refused, 0U);
-    EXPECT_EQ(watching.ask(locks_held), std::to_string(granted));
-    const auto released = peer.ask(release_of("0/0", holder_of(1)));
-    EXPECT_EQ(released.what, verdict::released) << released.detail;
+    EXPECT_EQ(peer.ask(release_of("1000", holder_of(1))).what, verdict::released);
+    EXPECT_EQ(peer.ask(acquire_of("again", holder_of(2))).what, verdict::granted);
+}
+
+// By others.
+TEST_F(PostgresAdvisory, AFullTableOfLocksIsToldAndLeavesNone) {
+    ASSERT_TRUE(server.restart({"max_locks_per_transaction=10", "max_connections=20"}));
+    open();
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    auto greedy = server.connect();
+    const auto full = greedy.ask(
+        "SELECT count(pg_try_advisory_lock(1, n)) FROM generate_series(1, 1000000) AS n");
+    ASSERT_TRUE(full.starts_with("53200")) << full;
+    std::vector<core::verb> batch{acquire_of("a", holder_of(2)), acquire_of("b", holder_of(3))};
+    for (const auto& given : peer.wait_for(peer.send(std::move(batch)))) {
+        EXPECT_EQ(given.took, effect::no);
+        EXPECT_NE(given.detail.find("max_locks_per_transaction"), std::string::npos)
+            << given.detail;
+    }
+    // All that it took, which an error does not give back.
+    ASSERT_EQ(greedy.ask("SELECT pg_advisory_unlock_all()"), "");
+    EXPECT_EQ(server.ask(locks_held), "1");
+    EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
 }
 
 }  // namespace dibs::testing

@@ -78,6 +78,49 @@ TEST_F(PostgresRun, EveryCommandWorks) {
     EXPECT_NE(ended.out.find("fsync is off"), std::string::npos) << ended.out;
 }
 
+TEST_F(PostgresRun, CommandsWorkWithAdvisoryLocks) {
+    auto url = server.url();
+    url.insert(url.find(':'), "+advisory");
+    const auto by_locks = [&](const std::vector<std::string>& words) {
+        return process(dibs_at(url, words)).wait();
+    };
+    auto ended = by_locks({"run", "k", "--", "sh", "-c", "echo $DIBS_FENCE"});
+    ASSERT_EQ(ended.status, 0) << ended.err;
+    EXPECT_GT(std::stoull(ended.out), 1'600'000'000'000'000ULL);
+    ended = by_locks({"once", "job", "--slot", "today", "--", "echo", "worked"});
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_EQ(ended.out, "worked\n");
+    EXPECT_EQ(by_locks({"once", "job", "--slot", "today", "--", "echo", "worked"}).out, "");
+    EXPECT_NE(by_locks({"runs", "job"}).out.find("done"), std::string::npos);
+    const auto detached = by_locks({"acquire", "scripted", "--ttl", "1m"});
+    EXPECT_NE(detached.status, 0);
+    EXPECT_NE(detached.err.find("cannot outlive this process"), std::string::npos) << detached.err;
+
+    process holder{beating(url, {"--ttl", "1m"})};
+    ASSERT_TRUE(eventually([&] { return somebody_beats(); }));
+    EXPECT_EQ(by_locks({"run", "k", "--", "true"}).status, 75);
+    EXPECT_NE(by_locks({"ls"}).out.find("k"), std::string::npos);
+    const auto shown = by_locks({"show", "k"});
+    EXPECT_NE(shown.out.find("session"), std::string::npos) << shown.out;
+    EXPECT_EQ(by_locks({"doctor"}).status, 1) << "this server runs with fsync=off";
+    // Well before the next renewal.
+    ASSERT_NE(server.ask("SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = "
+                         "'advisory' AND objsubid = 1"),
+              "0");
+    const auto lost = holder.wait();
+    EXPECT_EQ(lost.status, 79) << lost.err;
+    EXPECT_EQ(by_locks({"run", "k", "--", "true"}).status, 0);
+    EXPECT_EQ(by_locks({"bench", "--seconds", "1", "--callers", "4"}).status, 0);
+    EXPECT_EQ(by_locks({"demo", "duplicate-jobs"}).status, 0);
+    // Nothing is left: neither sessions nor locks.
+    EXPECT_TRUE(eventually([&] {
+        return server.ask(
+                   "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
+                   "'dibs %'") == "0";
+    }));
+    EXPECT_EQ(server.ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+}
+
 TEST_F(PostgresRun, AWaiterRunsWhenTheHolderIsDone) {
     process holder{dibs_at(server.url(), {"run", "k", "--", "sh", "-c", "read line <&0; sleep 1"})};
     ASSERT_TRUE(eventually([&] { return dibs({"ls"}).out.find("k") != std::string::npos; }));

@@ -150,6 +150,22 @@ TEST_F(Watchdog, RenewsAtAThirdOfTheTtlWithJitter) {
     EXPECT_TRUE(lost.empty());
 }
 
+TEST_F(Watchdog, ADoubtOfTheStoreIsLookedIntoAtOnce) {
+    const auto lease = guard();
+    const auto second = guard(usual_terms(), 2);
+    pass(10ms);
+    ASSERT_TRUE(renewals().empty());
+    dog.doubt_all();
+    pass(50ms);
+    EXPECT_EQ(renewals().size(), 1U) << "both in one batch";
+    EXPECT_TRUE(lease->held(world.now()));
+    answer_by(not_held(loss::gone));
+    dog.doubt_all();
+    pass(50ms);
+    EXPECT_EQ(lost.size(), 2U) << "not a third of a ttl later";
+    EXPECT_EQ(lease->lost_reason(), errc::lease_gone);
+}
+
 TEST_F(Watchdog, RenewalsDueTogetherShareABatchAndStayTogether) {
     std::vector<lease_ptr> leases;
     for (std::uint64_t number = 1; number <= 50; ++number) {

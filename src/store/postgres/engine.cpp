@@ -263,6 +263,13 @@ void engine::fill(channel& which, core::instant now, letters& told) {
     }
 }
 
+/// Holders ask again, and learn what became of their leases.
+void engine::tell_losses(letters& told) {
+    if (self_->own && self_->own->take_losses()) {
+        told.push_back(outside_.doubted());
+    }
+}
+
 void engine::notified(std::string of, core::instant now, letters& told) {
     // An operator revoked a lease that is a lock of ours: a renewal finds that and lets go.
     const bool revoked = of.starts_with('\x01');
@@ -309,6 +316,7 @@ void engine::hear_one(channel& which, core::instant now, letters& told) {
                         after(now, told));
         }
         take_next();
+        tell_losses(told);
         if (self_->own && !self_->own->trusted()) {
             which.by.fail(
                 {errc::store_unreachable,
@@ -327,6 +335,7 @@ void engine::hear_one(channel& which, core::instant now, letters& told) {
 void engine::broke(channel& which, core::instant now, letters& told) {
     const bool greeted = std::exchange(which.used, false);
     const auto why = which.by.fault();
+    tell_losses(told);
     if (auto flying = std::exchange(which.flight, nullptr)) {
         flying->lost(why, after(now, told));
         take_next();

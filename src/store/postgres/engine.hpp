@@ -115,6 +115,7 @@ class engine final : public remote::leader {
     [[nodiscard]] bool serves(const channel& which, std::size_t at) const noexcept;
     void became_ready(channel& which, letters& told);
     void hear_one(channel& which, core::instant now, letters& told);
+    void tell_losses(letters& told);
     void notified(std::string of, core::instant now, letters& told);
     void let_arrive(channel& which, letters& told);
     void broke(channel& which, core::instant now, letters& told);

@@ -257,9 +257,9 @@ void link::hear_greeting() {
             }
             break;
         case question::begin: {
-            const bool begun =
-                ::PQntuples(&result) == 1 && std::strcmp(::PQgetvalue(&result, 0, 0), "t") == 0;
-            kept_->begun(begun);
+            const bool begun = ::PQntuples(&result) == 1 && ::PQnfields(&result) == 2 &&
+                               std::strcmp(::PQgetvalue(&result, 0, 0), "t") == 0;
+            kept_->begun(begun, begun ? std::strtoul(::PQgetvalue(&result, 0, 1), nullptr, 10) : 0);
             if (!begun) {
                 fail({errc::store_unreachable,
                       where_.shown +

@@ -134,6 +134,19 @@ request::sending batch_request::send(carrier& over, outcome told) {
         if (!unnumbered_.empty()) {
             return ask_numbers(over);
         }
+        for (const auto at : self_->own->beyond_capacity(job_->entries, which_)) {
+            settle(
+                at,
+                core::refused(errc::store_refused,
+                              self_->where + ": this process holds " +
+                                  std::to_string(self_->own->capacity()) +
+                                  " advisory locks, and leaves room for others; raise "
+                                  "max_locks_per_transaction of the server, or use postgres://"));
+        }
+        if (which_.empty()) {
+            tell_if_all(told);
+            return sending::nothing;
+        }
         std::vector<std::uint32_t> later;
         stands_ = self_->own->stands(job_->entries, which_, later);
         if (!later.empty()) {

@@ -10,10 +10,11 @@
 
 namespace dibs::store::remote {
 
-/// What tells a store's waiters, on the executor, what its connection heard.
+/// What tells a store's waiters and holders, on the executor, what its connection heard.
 struct announcements {
     std::function<core::task(std::string key, watch_book::stay, std::error_code)> entered;
     std::function<core::task(std::string key)> woken;
+    std::function<core::task()> doubted;  ///< grants may have ended
 };
 
 }  // namespace dibs::store::remote

@@ -56,6 +56,13 @@ announcements remote_store::announce() {
             },
             [this](std::string key) {
                 return core::task{[this, key = std::move(key)] { book_.wake(key); }};
+            },
+            [this] {
+                return core::task{[this] {
+                    if (doubts_) {
+                        doubts_();
+                    }
+                }};
             }};
 }
 

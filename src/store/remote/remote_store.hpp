@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace dibs::store::remote {
@@ -44,6 +45,7 @@ class remote_store : public store {
     watch_id watch(std::string_view key, watch_completion ready, wake_callback wake) final;
     void unwatch(watch_id id) final;
     void list(std::string prefix, std::string after, std::size_t limit, page_completion done) final;
+    void tell_doubts(std::function<void()> told) final { doubts_ = std::move(told); }
     void close() final;
 
     void begin_assist() noexcept final { lead().begin_assist(); }
@@ -75,6 +77,7 @@ class remote_store : public store {
     bool closed_ = false;
     const std::shared_ptr<mailbox> box_;
     watch_book book_;
+    std::function<void()> doubts_;
 };
 
 }  // namespace dibs::store::remote

@@ -19,6 +19,12 @@ namespace {
 /// Numbers that the server told are kept for so many keys.
 constexpr std::size_t numbers_max = 10'000;
 
+/// A quarter of the server's table of locks: when it is full, nobody on that server gets any.
+constexpr const char* room_question =
+    "current_setting('max_locks_per_transaction')::bigint * "
+    "(current_setting('max_connections')::bigint + "
+    "current_setting('max_prepared_transactions')::bigint) / 4";
+
 const core::holder_id* holder_in(const core::verb& what) noexcept {
     if (const auto* taken = std::get_if<core::acquire>(&what)) {
         return &taken->holder;
@@ -57,10 +63,11 @@ std::string session::beginning(const std::string& quoted_schema, bool lent) {
         formers += (formers.empty() ? "" : ",") + one;
     }
     return "SELECT " + quoted_schema + ".session_begin_1('" + name_ + "', '{" + formers + "}', " +
-           (lent ? "false)" : "true)");
+           (lent ? "false), " : "true), ") + room_question;
 }
 
-void session::begun(bool so) {
+void session::begun(bool so, std::size_t capacity) {
+    capacity_ = capacity;
     if (so) {
         formers_.clear();
     } else {
@@ -68,15 +75,14 @@ void session::begun(bool so) {
     }
 }
 
-bool session::ended() noexcept {
+void session::ended() noexcept {
     if (!name_.empty()) {
         formers_.push_back(std::exchange(name_, {}));
     }
-    const bool had_some = holds_any();
+    losses_ = losses_ || holds_any();
     keys_.clear();
     locks_.clear();
     numbers_.clear();
-    return had_some;
 }
 
 const core::holder_id* session::holder_of(const std::string& key) const noexcept {
@@ -151,6 +157,25 @@ std::vector<stand> session::stands(const std::vector<core::entry>& entries,
     return all;
 }
 
+std::vector<std::uint32_t> session::beyond_capacity(const std::vector<core::entry>& entries,
+                                                    std::vector<std::uint32_t>& which) const {
+    std::vector<std::uint32_t> beyond;
+    auto taken = keys_.size();
+    std::erase_if(which, [&](std::uint32_t at) {
+        const auto& what = entries[at].what;
+        if (!std::holds_alternative<core::acquire>(what) || keys_.contains(core::key_of(what))) {
+            return false;
+        }
+        if (taken < capacity_) {
+            ++taken;
+            return false;
+        }
+        beyond.push_back(at);
+        return true;
+    });
+    return beyond;
+}
+
 void session::heard(const core::verb& what, const stand& before, const core::answer& given) {
     const auto& key = core::key_of(what);
     const auto* holder = holder_in(what);
@@ -177,6 +202,8 @@ void session::heard(const core::verb& what, const stand& before, const core::ans
     }
     keys_.erase(key);
     locks_.erase(before.lock);
+    losses_ = losses_ ||
+              (std::holds_alternative<core::renew>(what) && given.what == core::verdict::not_held);
     const bool unknown_there =
         given.what == core::verdict::not_held && given.lost != core::loss::revoked;
     if (unknown_there) {

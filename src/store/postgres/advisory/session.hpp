@@ -13,11 +13,13 @@
 #include "store/postgres/steps.hpp"
 #include "store/postgres/trouble.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace dibs::store::postgres {
@@ -35,9 +37,13 @@ class session {
     /// Draws the name of a new one, and asks the server to begin it. `lent`: by a pooler.
     [[nodiscard]] std::string beginning(const std::string& quoted_schema, bool lent);
     /// The answer to that.
-    void begun(bool so);
-    /// Its connection is closed, or closes now. True: it had leases.
-    bool ended() noexcept;
+    void begun(bool so, std::size_t capacity);
+    /// How many locks it takes at most, so that one client alone does not fill the server's table.
+    [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+    /// Its connection is closed, or closes now.
+    void ended() noexcept;
+    /// Whether leases have ended otherwise than by their holder, since this was asked last.
+    [[nodiscard]] bool take_losses() noexcept { return std::exchange(losses_, false); }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     /// Who holds a key here.
     [[nodiscard]] const core::holder_id* holder_of(const std::string& key) const noexcept;
@@ -58,6 +64,10 @@ class session {
     [[nodiscard]] std::vector<stand> stands(const std::vector<core::entry>& entries,
                                             std::vector<std::uint32_t>& which,
                                             std::vector<std::uint32_t>& later) const;
+    /// Takes out of `which` the acquires for which it has no room.
+    [[nodiscard]] std::vector<std::uint32_t> beyond_capacity(
+        const std::vector<core::entry>& entries,
+        std::vector<std::uint32_t>& which) const;
     /// The answer to an entry that was sent with that stand.
     void heard(const core::verb& what, const stand& before, const core::answer& given);
 
@@ -75,8 +85,10 @@ class session {
     const bool server_numbers_;
 
     std::string name_;
+    std::size_t capacity_ = 0;
     std::vector<std::string> formers_;  ///< which may not have ended yet
     bool trusted_ = true;
+    bool losses_ = false;
     std::unordered_map<std::string, lease> keys_;
     std::unordered_map<std::int64_t, std::string> locks_;  ///< whose they are
     std::unordered_map<std::string, std::int64_t> numbers_;
