@@ -55,12 +55,17 @@ void mutex::wait_in_queue(const call_ptr& which, const core::answer& given, nano
     const bool at_the_front =
         given.position == 1 ||
         (given.position == 2 && given.what == core::verdict::held && given.holders.empty());
-    if (!at_the_front) {
+    const bool will_be_woken =
+        where.watch == place::watch_stage::ready || where.watch == place::watch_stage::asked;
+    if (!at_the_front && will_be_woken) {
         arm_for_end(which);
         return;
     }
-    const bool will_be_woken =
-        where.watch == place::watch_stage::ready || where.watch == place::watch_stage::asked;
+    if (!at_the_front) {
+        // Nobody tells them that they are the head by now. Who is further back looks less often.
+        wait_for_wake(which, std::min(spread(net_without_wakes * given.position), beat_every));
+        return;
+    }
     const auto net = spread(will_be_woken ? net_behind_wakes(given) : net_without_wakes);
     wait_for_wake(which, std::min(net, left + spread(core::milliseconds{4})));
 }

@@ -48,6 +48,8 @@ class faulty_store final : public store::store {
     bool blind_to_deadlines = false;
     /// Wake-ups get lost.
     bool deaf = false;
+    /// It wakes nobody, and says so.
+    bool wakeless = false;
     /// All holders look like locks of programs that know no fence.
     bool strangers = false;
     std::vector<seen_batch> seen;
@@ -64,7 +66,7 @@ class faulty_store final : public store::store {
     }
 
     [[nodiscard]] const dibs::store::capabilities& caps() const noexcept override {
-        return inner_->caps();
+        return wakeless ? without_wakes_ : inner_->caps();
     }
     [[nodiscard]] const std::string& location() const noexcept override {
         return inner_->location();
@@ -202,6 +204,11 @@ class faulty_store final : public store::store {
 
     core::environment env_;
     std::unique_ptr<dibs::store::store> inner_;
+    const dibs::store::capabilities without_wakes_ = [this] {
+        auto made = inner_->caps();
+        made.wakes = false;
+        return made;
+    }();
     std::list<std::unique_ptr<postponed>> delayed_;
     std::vector<std::pair<std::size_t, core::batch_completion>> silent_;
     bool closed_ = false;

@@ -77,6 +77,28 @@ TEST_F(MutexQueue, CallersOfAllProcessesAreServedInTheOrderInWhichTheyCame) {
     }
 }
 
+TEST_F(MutexQueue, WhereTheStoreWakesNobodyTheNextOneFindsOutSoonAllTheSame) {
+    for (auto* one : {&here, &there, &third}) {
+        one->line.wakeless = true;
+    }
+    auto lease = here.take();
+    std::vector<process*> who;
+    std::vector<process::ended_ptr> calls;
+    for (int number = 0; number < 5; ++number) {
+        who.push_back(number % 3 == 0 ? &there : number % 3 == 1 ? &here : &third);
+        calls.push_back(who.back()->acquire(in_order()));
+        world.advance(1ms);
+    }
+    auto* holding = &here;
+    for (std::size_t next = 0; next < calls.size(); ++next) {
+        holding->release(lease);
+        ASSERT_TRUE(granted(calls[next], 1s)) << next;
+        lease = calls[next]->lease();
+        holding = who[next];
+    }
+    holding->release(lease);
+}
+
 TEST_F(MutexQueue, AReleaseSendsNobodyButTheHeadToTheStore) {
     const auto lease = here.take();
     const auto head = there.acquire(in_order());
