@@ -52,6 +52,14 @@ constexpr capabilities truths_of_sessions{.name = "postgres+advisory",
                                           .fence_source = "counter in the row and wall clock",
                                           .scope = "all hosts that use this database and schema"};
 
+capabilities as_opened(capabilities made, core::microseconds longest_ttl, bool listens) noexcept {
+    made.wakes = listens;
+    if (longest_ttl > core::microseconds{0}) {
+        made.ttl_max = longest_ttl;
+    }
+    return made;
+}
+
 class postgres_store final : public remote::remote_store {
   public:
     postgres_store(core::environment env, const postgres_options& options)
@@ -65,10 +73,7 @@ class postgres_store final : public remote::remote_store {
 
     remote::trouble start() {
         auto trouble = engine_->start();
-        caps_.wakes = engine_->listens();
-        if (self_->longest_ttl > core::microseconds{0}) {
-            caps_.ttl_max = self_->longest_ttl;
-        }
+        caps_ = as_opened(caps_, self_->longest_ttl, engine_->listens());
         return trouble;
     }
 
@@ -155,6 +160,10 @@ class postgres_store final : public remote::remote_store {
 };
 
 }  // namespace
+
+capabilities postgres_capabilities(core::microseconds longest_ttl, bool listens) noexcept {
+    return as_opened(truths, longest_ttl, listens);
+}
 
 std::unique_ptr<store> open_postgres_store(core::environment env,
                                            postgres_options options,

@@ -21,6 +21,10 @@ struct postgres_options {
     core::party who;
 };
 
+/// Of lease rows. `longest_ttl` as in the address; `listens`: the way to the server passes wake-ups on.
+[[nodiscard]] capabilities postgres_capabilities(core::microseconds longest_ttl,
+                                                 bool listens) noexcept;
+
 /// Opens the store, or says why not: null, `error` set and `detail` naming store and cause. Makes the
 /// tables where there are none. Blocks until the server has greeted, a few seconds at most. Errors:
 /// store_unreachable, store_refused, permission_denied, unsupported, newer_format, store_damaged. A

@@ -216,6 +216,10 @@ dibs::store::watch_id remote_store::watch(std::string_view key,
         process_.post([ready = std::move(ready)]() mutable { ready(errc::closed); });
         return 0;
     }
+    if (!caps().wakes) {
+        process_.post([ready = std::move(ready)]() mutable { ready(errc::unsupported); });
+        return 0;
+    }
     const auto id = ++numbered_;
     auto made = std::make_shared<watcher>();
     made->key = key;

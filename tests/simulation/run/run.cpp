@@ -21,7 +21,13 @@ core::nanoseconds dead_head(const plan& drawn) {
 
 /// From a wake-up to the next try: those who gave a key back stand aside for some milliseconds. After
 /// a fault the answer to a try may still be waited for, and after a failed one there is a pause.
-core::nanoseconds wake_bound(const plan& drawn) {
+core::nanoseconds wake_bound(const plan& drawn, const store_model& store) {
+    if (!store.wakes() && drawn.faults.empty()) {
+        // They look every 100 ms, half as much more when it is spread; in a queue as many times more
+        // as there are others before them.
+        const auto places = drawn.workload->queues ? drawn.processes * drawn.callers : 1U;
+        return core::milliseconds{100} + core::milliseconds{150} * places;
+    }
     return drawn.faults.empty() ? core::nanoseconds{core::milliseconds{100}}
                                 : drawn.ttl / 6 + core::milliseconds{1700} + dead_head(drawn);
 }
@@ -48,7 +54,7 @@ void write_plan(scene& on) {
     const auto& drawn = on.drawn;
     on.history.event("plan")
         .number("format", 1)
-        .time("wake_bound_ns", wake_bound(drawn))
+        .time("wake_bound_ns", wake_bound(drawn, on.store()))
         .time("poll_bound_ns", poll_bound)
         .time("progress_bound_ns", progress_bound(drawn))
         .text("note", drawn.text());

@@ -41,6 +41,9 @@ class store_model {
     /// A process was killed: whoever can tell for certain knows it from now on.
     virtual void died(const process& gone) { static_cast<void>(gone); }
 
+    /// A release wakes who waits; otherwise they look again and again.
+    [[nodiscard]] virtual bool wakes() const { return true; }
+
     /// The clock that decides expiry, and the calendar.
     [[nodiscard]] virtual core::store_now clock() const = 0;
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/stores/postgres/backend.hpp"
 
+#include "simulation/stores/postgres/answer_rows.hpp"
 #include "simulation/stores/postgres/rows.hpp"
 
-#include <dibs/error.hpp>
-
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -20,41 +18,6 @@ namespace {
 using core::microseconds;
 using core::verdict;
 using store::postgres::reply;
-
-constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max();
-
-/// Columns of lease_execute_1.
-enum column : int {
-    o_what,
-    o_code,
-    o_now,
-    o_first,
-    o_last,
-    o_expires,
-    o_retry,
-    o_ticket,
-    o_position,
-    o_value,
-    o_value_fence,
-    o_value_mark,
-    o_value_written,
-    o_value_fresh_until,
-    o_value_keep_until,
-    o_holders,
-    o_reason,
-    o_waiters,
-    o_entry,
-    o_entries,
-    o_firsts,
-    o_lasts,
-    column_count
-};
-constexpr std::int64_t says_failed = 0;
-constexpr std::int64_t says_granted = 1;
-constexpr std::int64_t says_renewed = 7;
-constexpr std::int64_t says_released = 8;
-constexpr std::int64_t says_locked = 50;
-constexpr std::int64_t says_waited_for = 51;
 
 /// Columns of lease_list_1.
 enum list_column : int {
@@ -88,125 +51,6 @@ core::store_now now_of(std::int64_t us) {
 template <typename Instant>
 std::int64_t micros(Instant at) {
     return at.time_since_epoch().count();
-}
-
-std::int64_t number_of_verdict(verdict what) {
-    switch (what) {
-        case verdict::granted:
-            return says_granted;
-        case verdict::held:
-            return 2;
-        case verdict::done:
-            return 3;
-        case verdict::blocked:
-            return 4;
-        case verdict::not_ready:
-            return 5;
-        case verdict::too_late:
-            return 6;
-        case verdict::renewed:
-            return says_renewed;
-        case verdict::released:
-            return says_released;
-        case verdict::finished:
-            return 9;
-        case verdict::not_held:
-            return 10;
-        case verdict::revoked:
-            return 11;
-        case verdict::fence_moved:
-            return 12;
-        case verdict::block_set:
-            return 13;
-        default:
-            return says_failed;
-    }
-}
-
-std::int64_t number_of_loss(core::loss what) {
-    switch (what) {
-        case core::loss::expired:
-            return 1;
-        case core::loss::taken:
-            return 2;
-        case core::loss::revoked:
-            return 3;
-        default:
-            return 4;
-    }
-}
-
-/// When what has so much left ends; of what is over it does not matter when.
-std::int64_t end_of(microseconds left, std::int64_t now_us) {
-    return left == core::result_to_keep::forever ? forever : now_us + left.count();
-}
-
-void write_result(rows& into, int first, const core::kept_result& kept, std::int64_t now_us) {
-    into.text(first, kept.value);
-    into.number(first + 1, static_cast<std::int64_t>(kept.fence));
-    into.truth(first + 2, kept.is_mark);
-    into.number(first + 3, now_us - kept.age.count());
-    into.number(first + 4, end_of(kept.fresh_left, now_us));
-    into.number(first + 5, end_of(kept.keep_left, now_us));
-}
-
-void write_failure(rows& into, const core::answer& given, const lease_row& row) {
-    into.number(o_what, says_failed);
-    if (given.error == errc::invalid_argument && given.detail.find("fit") != std::string::npos) {
-        into.number(o_code, 2);
-    } else if (given.error == errc::invalid_argument &&
-               given.detail.find("adopt") != std::string::npos) {
-        into.number(o_code, 3);
-    } else {
-        into.number(o_code, 1);
-        into.number(o_first, row.kept.capacity);
-    }
-}
-
-void write_answer(rows& into,
-                  const core::answer& given,
-                  std::int64_t now_us,
-                  const std::vector<std::string>& holders) {
-    into.number(o_what, number_of_verdict(given.what));
-    into.number(o_now, now_us);
-    switch (given.what) {
-        case verdict::granted:
-        case verdict::renewed:
-            into.number(o_first, static_cast<std::int64_t>(given.fences.first));
-            into.number(o_last, static_cast<std::int64_t>(given.fences.last));
-            into.number(o_expires, micros(given.expires));
-            break;
-        case verdict::held:
-        case verdict::blocked:
-        case verdict::not_ready:
-            into.number(o_retry, given.retry_after.count());
-            if (given.ticket != 0) {
-                into.number(o_ticket, static_cast<std::int64_t>(given.ticket));
-                into.number(o_position, given.position);
-            }
-            break;
-        case verdict::not_held:
-            into.number(o_code, number_of_loss(given.lost));
-            break;
-        default:
-            break;
-    }
-    if (!holders.empty()) {
-        into.texts(o_holders, holders);
-    }
-    if (!given.reason.empty()) {
-        into.text(o_reason, given.reason);
-    }
-    if (given.waiters) {
-        into.truth(o_waiters, true);
-    }
-}
-
-reply failed(std::string state, std::string words) {
-    reply told;
-    told.result.reset(::PQmakeEmptyPGresult(nullptr, PGRES_COMMAND_OK));
-    told.error = store::postgres::server_error{std::move(state), std::move(words), false};
-    return told;
 }
 
 bool has_live(const core::record& kept, const core::holder_id& holder, core::store_now now) {
@@ -269,14 +113,17 @@ struct backend::transaction {
     tables& on;
     const surroundings& around;
     std::vector<std::pair<core::verb, core::answer>> done{};
-    std::vector<std::pair<std::string, std::string>> notes{};  ///< process and key
+    std::vector<note> notes{};
 
     /// The server tells the same but once.
-    void notify(const std::string& process, const std::string& key) {
-        const std::pair note{process, key};
-        if (std::find(notes.begin(), notes.end(), note) == notes.end()) {
-            notes.push_back(note);
+    void notify(const std::string& process, const std::string& key, bool as_head = false) {
+        for (auto& one : notes) {
+            if (one.process == process && one.key == key) {
+                one.as_head = one.as_head || as_head;
+                return;
+            }
         }
+        notes.push_back({process, key, as_head});
     }
 };
 
@@ -287,8 +134,8 @@ void backend::commit(transaction& in) {
         }
     }
     if (in.around.notified) {
-        for (const auto& [process, key] : in.notes) {
-            in.around.notified(process, key);
+        for (const auto& one : in.notes) {
+            in.around.notified(one);
         }
     }
 }
@@ -365,20 +212,13 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
     };
     std::vector<wish> wishes;
     std::vector<std::size_t> waited_for;
-    // Simple entries that took the short way: one row for all of a kind.
-    std::map<std::int64_t, std::vector<std::pair<std::size_t, core::fence_block>>> many;
-
     const bool acquires =
         std::any_of(asked.entries.begin(), asked.entries.end(), [](const auto& one) {
             return std::holds_alternative<core::acquire>(one.what);
         });
     const auto quiet = asked.longest > 0 && acquires ? quiet_until(on, asked.longest, around) : 0;
 
-    rows told{column_count};
-    const auto begin_row = [&](std::size_t entry) {
-        told.begin();
-        told.number(o_entry, static_cast<std::int64_t>(entry) + 1);
-    };
+    answer_rows told{now_us};
     for (std::size_t at = 0; at < asked.entries.size(); ++at) {
         const auto& what = asked.entries[at].what;
         const auto& key = core::key_of(what);
@@ -388,7 +228,7 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
         bool locked = known != on.leases.end() && around.locked && around.locked(key);
         if (locked && asked.alone) {
             if (!around.is_let_go(key)) {
-                return failed("55P03", "canceling statement due to lock timeout");
+                return refused("55P03", "canceling statement due to lock timeout");
             }
             locked = false;
         }
@@ -399,8 +239,7 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
         const bool makes =
             holds || (in_time && (quiet <= now_us || acquire->queue > microseconds{0}));
         if (locked && (makes || acquire == nullptr)) {
-            begin_row(at);
-            told.number(o_what, says_locked);
+            told.locked(at);
             continue;
         }
         lease_row scratch;
@@ -429,57 +268,28 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
             waited_for.push_back(at);
         }
         if (taken.freed && head != nullptr && given.what != verdict::finished) {
-            doing.notify(processes_.at(head->process).process, key);
+            doing.notify(processes_.at(head->process).process, key, true);
         } else if (taken.freed) {
             wishes.push_back(
                 {key, static_cast<std::int64_t>(row.kept.fence), given.what == verdict::finished});
         }
 
-        const auto said = number_of_verdict(given.what);
-        const bool short_way =
-            asked.entries.size() > 1 && asked.entries[at].simple && is_there && !was_queued &&
-            !row.kept.result &&
-            (said == says_granted || said == says_renewed || said == says_released);
+        const bool short_way = asked.entries.size() > 1 && asked.entries[at].simple && is_there &&
+                               !was_queued && !row.kept.result &&
+                               (given.what == verdict::granted || told_of_waiters);
         if (short_way) {
-            many[said].emplace_back(at, given.fences);
+            told.answer_shortly(at, given);
         } else {
-            begin_row(at);
-            if (given.what == verdict::failed) {
-                write_failure(told, given, row);
-            } else {
-                write_answer(told,
-                             given,
-                             now_us,
-                             given.what == verdict::held || given.what == verdict::fence_moved
-                                 ? holder_texts(row.kept, context.now)
-                                 : std::vector<std::string>{});
-            }
-            if (given.result) {
-                told.number(o_now, now_us);
-                write_result(told, o_value, *given.result, now_us);
-            }
+            const bool names_holders =
+                given.what == verdict::held || given.what == verdict::fence_moved;
+            told.answer(
+                at,
+                given,
+                row.kept.capacity,
+                names_holders ? holder_texts(row.kept, context.now) : std::vector<std::string>{});
         }
         doing.done.emplace_back(what, std::move(given));
     }
-    for (const auto& [said, entries] : many) {
-        std::vector<std::int64_t> numbers;
-        std::vector<std::int64_t> firsts;
-        std::vector<std::int64_t> lasts;
-        for (const auto& [entry, fences] : entries) {
-            numbers.push_back(static_cast<std::int64_t>(entry) + 1);
-            firsts.push_back(static_cast<std::int64_t>(fences.first));
-            lasts.push_back(static_cast<std::int64_t>(fences.last));
-        }
-        told.begin();
-        told.number(o_what, said);
-        told.number(o_now, now_us);
-        told.numbers(o_entries, numbers);
-        if (said != says_released) {
-            told.numbers(o_firsts, firsts);
-            told.numbers(o_lasts, lasts);
-        }
-    }
-
     for (const auto& one : wishes) {
         wake(doing, one.key, one.fence, one.all);
     }
@@ -489,8 +299,7 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
             std::any_of(all->second.begin(), all->second.end(), [&](const auto& one) {
                 return one.first != asked.process;
             })) {
-            begin_row(at);
-            told.number(o_what, says_waited_for);
+            told.waited_for(at);
         }
     }
     commit(doing);

@@ -21,6 +21,12 @@ namespace dibs::simulation::postgres {
 
 class backend final : public store::parties {
   public:
+    /// What a listener is told.
+    struct note {
+        std::string process;
+        std::string key;
+        bool as_head = false;  ///< of the queue
+    };
     struct surroundings {
         std::int64_t now_us = 0;
         std::uint32_t timeline = 1;
@@ -32,7 +38,7 @@ class backend final : public store::parties {
         std::function<bool(std::int64_t pid)> listens;
         /// After the commit, in this order.
         std::function<void(const core::verb& what, const core::answer& given)> carried_out;
-        std::function<void(const std::string& process, const std::string& key)> notified;
+        std::function<void(const note& what)> notified;
     };
 
     [[nodiscard]] store::postgres::reply run(store::postgres::statement which,

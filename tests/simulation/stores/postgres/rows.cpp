@@ -100,4 +100,11 @@ void rows::texts(int column, const std::vector<std::string>& values) {
     text(column, bytes);
 }
 
+store::postgres::reply refused(std::string state, std::string words, bool fatal) {
+    store::postgres::reply told;
+    told.result.reset(::PQmakeEmptyPGresult(nullptr, PGRES_COMMAND_OK));
+    told.error = store::postgres::server_error{std::move(state), std::move(words), fatal};
+    return told;
+}
+
 }  // namespace dibs::simulation::postgres

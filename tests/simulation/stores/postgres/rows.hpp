@@ -2,6 +2,7 @@
 #pragma once
 // Rows as a server sends them: libpq's own results, filled in by hand.
 
+#include "store/postgres/carrier.hpp"
 #include "store/postgres/wire.hpp"
 
 #include <cstdint>
@@ -29,5 +30,10 @@ class rows {
     store::postgres::result_ptr made_;
     int row_ = -1;
 };
+
+/// The statement failed, and nothing of it has happened; or, with `fatal`, the session ended with it.
+[[nodiscard]] store::postgres::reply refused(std::string state,
+                                             std::string words,
+                                             bool fatal = false);
 
 }  // namespace dibs::simulation::postgres
