@@ -125,6 +125,8 @@ struct taken {
 };
 
 /// Takes `amount` out of an integer column, if that much is there: never below zero.
+/// Errors: dibs::error; `invalid_argument`: several rows have that value, or what is there is no
+/// integer; nothing was taken.
 [[nodiscard]] taken take(PGconn* connection,
                          const row_name& row,
                          const std::string& column,
@@ -174,7 +176,9 @@ struct request_result {
 /// Does the work of a request once, however often it comes: what `work` writes through this
 /// connection is committed together with what it returns.
 /// Requires: `dibs guard install`, and EXECUTE as dibs.allow() grants it.
-/// Errors: dibs::error; `invalid_argument`: the key was used for another payload; what `work` throws.
+/// Key and payload are text (UTF-8 without zero bytes), the key of up to 1024 bytes.
+/// Errors: dibs::error; `invalid_argument`: the key was used for another payload, or key or payload
+/// are no text or too long (nothing was done); what `work` throws.
 [[nodiscard]] request_result idempotent(PGconn* connection,
                                         std::string_view key,
                                         std::string_view payload,

@@ -53,7 +53,7 @@ const command_syntax syntax{
         "newer release.",
     .examples =
         "  dibs guard install --store postgres://localhost/shop\n"
-        "  dibs guard sql | psql shop",
+        "  dibs guard sql | psql -v ON_ERROR_STOP=1 shop",
 };
 
 /// Errors: usage_error.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "guard/script.hpp"
 #include "guard/talk.hpp"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ void fenced(PGconn* connection,
         const auto wait = std::max(options.wait, std::chrono::milliseconds{1});
         (void)execute(
             connection,
-            "SELECT " + std::string{options.schema} + ".claim($1, $2::bigint, $3::interval)",
+            "SELECT " + guard::quoted_schema(options.schema) +
+                ".claim($1::text, $2::bigint, $3::interval)",
             {std::string{key}, std::to_string(fence), std::to_string(wait.count()) + " ms"});
         work();
         return true;

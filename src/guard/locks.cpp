@@ -9,7 +9,7 @@ namespace {
 /// dibs.lock_number(), which may not be installed.
 constexpr const char* try_lock =
     "SELECT pg_catalog.pg_try_advisory_xact_lock(('x' || pg_catalog.encode(pg_catalog.substr("
-    "pg_catalog.sha256(pg_catalog.decode('6469627300', 'hex') || pg_catalog.convert_to($1, "
+    "pg_catalog.sha256(pg_catalog.decode('6469627300', 'hex') || pg_catalog.convert_to($1::text, "
     "'UTF8')), 1, 8), "
     "'hex'))::bit(64)::bigint) AS got";
 

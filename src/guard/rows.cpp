@@ -18,7 +18,22 @@ struct place {
           column(guard::quoted_column(connection, row.column)) {}
 
     [[nodiscard]] std::string where() const { return " WHERE " + column + " = $1"; }
+    /// For changes: where several rows have the value, none.
+    [[nodiscard]] std::string where_alone() const {
+        return where() + " AND (SELECT count(*) FROM (SELECT 1 FROM " + table + where() +
+               " LIMIT 2) AS named) = 1";
+    }
 };
+
+/// The one row there is, if any.
+std::optional<fields> only(result&& found, const row_name& row) {
+    if (found.rows.size() > 1) {
+        throw error(make_error_code(errc::invalid_argument),
+                    row.table + " has several rows with " + row.column + " = " + row.value +
+                        "; nothing was changed");
+    }
+    return found.rows.empty() ? std::nullopt : std::optional{std::move(found.rows.front())};
+}
 
 std::int64_t number(const fields& row, const std::string& column) {
     const auto at = row.find(column);
@@ -55,7 +70,7 @@ std::optional<fields> lock(PGconn* connection,
         (void)execute(
             connection, "SELECT pg_catalog.set_config('lock_timeout', $1, true)", {before});
     }
-    return found.rows.empty() ? std::nullopt : std::optional{std::move(found.rows.front())};
+    return only(std::move(found), row);
 }
 
 /// The new version; nothing: somebody was first.
@@ -71,10 +86,10 @@ std::optional<std::int64_t> write(PGconn* connection,
         sql += guard::quoted_column(connection, column) + " = $" +
                std::to_string(parameters.size()) + ", ";
     }
-    const auto told =
-        execute(connection,
-                sql + "version = version + 1" + at.where() + " AND version = $2 RETURNING version",
-                parameters);
+    const auto told = execute(
+        connection,
+        sql + "version = version + 1" + at.where_alone() + " AND version = $2 RETURNING version",
+        parameters);
     return told.rows.empty() ? std::nullopt : std::optional{number(told.rows.front(), "version")};
 }
 
@@ -107,9 +122,11 @@ std::optional<versioned_result> update_versioned(PGconn* connection,
                 return written.has_value();
             });
         } else {
-            auto found = execute(connection, "SELECT * FROM " + at.table + at.where(), {row.value});
-            if (!found.rows.empty()) {
-                now = std::move(found.rows.front());
+            now = only(
+                execute(
+                    connection, "SELECT * FROM " + at.table + at.where() + " LIMIT 2", {row.value}),
+                row);
+            if (now) {
                 once();
             }
         }
@@ -164,24 +181,35 @@ taken take(PGconn* connection,
     }
     const place at(connection, row);
     const auto name = guard::quoted_column(connection, column);
+    // Whoever has parts of a whole is left alone: what would remain is told as an integer.
+    const auto enough = "CASE WHEN " + name + " >= $2::bigint THEN (" + name +
+                        " - $2::bigint)::bigint = " + name + " - $2::bigint END";
     while (true) {
         const auto told = execute(connection,
                                   "UPDATE " + at.table + " SET " + name + " = " + name +
-                                      " - $2::bigint" + at.where() + " AND " + name +
-                                      " >= $2::bigint RETURNING " + name + " AS remaining",
+                                      " - $2::bigint" + at.where_alone() + " AND " + enough +
+                                      " RETURNING " + name + "::bigint AS remaining",
                                   {row.value, std::to_string(amount)});
         if (!told.rows.empty()) {
             return {taken::outcome::taken, number(told.rows.front(), "remaining")};
         }
         const auto there =
-            execute(connection,
-                    "SELECT coalesce(" + name + ", 0) AS remaining FROM " + at.table + at.where(),
-                    {row.value});
-        if (there.rows.empty()) {
+            only(execute(connection,
+                         "SELECT coalesce(" + name + ", 0) AS whole, coalesce(" + name +
+                             ", 0)::bigint AS remaining, coalesce(" + name + "::bigint = " + name +
+                             ", true) AS exact FROM " + at.table + at.where() + " LIMIT 2",
+                         {row.value}),
+                 row);
+        if (!there) {
             return {taken::outcome::no_row, 0};
         }
+        if (there->at("exact") != "t") {
+            throw error(make_error_code(errc::invalid_argument),
+                        "column \"" + column + "\" is " + there->at("whole").value_or("NULL") +
+                            ", no integer; nothing was taken");
+        }
         // More than enough: somebody brought it between the two statements.
-        if (const auto remaining = number(there.rows.front(), "remaining"); remaining < amount) {
+        if (const auto remaining = number(*there, "remaining"); remaining < amount) {
             return {taken::outcome::too_little, remaining};
         }
     }

@@ -7,12 +7,15 @@
 
 namespace dibs::guard {
 
-inline constexpr int script_version = 1;
+inline constexpr int script_version = 2;
 
 /// For this schema. Requires: is_schema_name(schema).
 [[nodiscard]] std::string script(std::string_view schema, int version = script_version);
 
-/// Small letters, digits and underscores: what SQL needs no quotes for.
+/// As SQL names it: it may be a word that SQL has for itself.
+[[nodiscard]] std::string quoted_schema(std::string_view schema);
+
+/// Small letters, digits and underscores.
 [[nodiscard]] constexpr bool is_schema_name(std::string_view name) noexcept {
     if (name.empty() || name.size() > 63 || (name[0] >= '0' && name[0] <= '9')) {
         return false;

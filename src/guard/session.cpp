@@ -22,11 +22,21 @@ PGconn* connect(const std::string& url) {
     return ::PQconnectdbParams(keywords.data(), values.data(), 1);
 }
 
+/// Why there is no connection. libpq tells no code for it.
+error refusal(const std::string& text) {
+    if (text.find("database \"") != std::string::npos &&
+        text.find("does not exist") != std::string::npos) {
+        return {make_error_code(errc::invalid_argument),
+                "there is no such database; createdb makes one (" + text + ")"};
+    }
+    return {make_error_code(errc::store_unreachable), text};
+}
+
 }  // namespace
 
 session::session(const std::string& url) : line_(connect(url), &::PQfinish) {
     if (::PQstatus(line_.get()) != CONNECTION_OK) {
-        throw error(make_error_code(errc::store_unreachable), last_message(line_.get()));
+        throw refusal(last_message(line_.get()));
     }
 }
 

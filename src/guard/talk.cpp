@@ -156,6 +156,34 @@ std::string quoted_name(PGconn* connection, const std::string& name) {
                                           quoted_column(connection, name.substr(dot + 1));
 }
 
+bool is_text(std::string_view given) noexcept {
+    for (std::size_t at = 0; at < given.size();) {
+        const auto lead = static_cast<unsigned char>(given[at]);
+        const std::size_t length = lead < 0x80   ? 1
+                                   : lead < 0xC2 ? 0
+                                   : lead < 0xE0 ? 2
+                                   : lead < 0xF0 ? 3
+                                   : lead < 0xF5 ? 4
+                                                 : 0;
+        if (lead == 0 || length == 0 || length > given.size() - at) {
+            return false;
+        }
+        for (std::size_t more = 1; more < length; ++more) {
+            if ((static_cast<unsigned char>(given[at + more]) & 0xC0) != 0x80) {
+                return false;
+            }
+        }
+        // Too long a form, a surrogate, or beyond the last one.
+        const auto second = length > 2 ? static_cast<unsigned char>(given[at + 1]) : 0;
+        if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+            (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) {
+            return false;
+        }
+        at += length;
+    }
+    return true;
+}
+
 bool has_transaction(PGconn* connection) {
     const auto status = ::PQtransactionStatus(connection);
     return status == PQTRANS_INTRANS || status == PQTRANS_INERROR;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace dibs::guard {
 
@@ -38,5 +39,8 @@ void in_transaction(PGconn* connection, const std::function<bool()>& work);
 
 /// Whether the connection is inside of a transaction that the caller began.
 [[nodiscard]] bool has_transaction(PGconn* connection);
+
+/// Whether PostgreSQL takes it for text: UTF-8 without zero bytes.
+[[nodiscard]] bool is_text(std::string_view given) noexcept;
 
 }  // namespace dibs::guard

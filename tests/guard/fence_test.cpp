@@ -417,5 +417,44 @@ TEST_F(Fence, AcceptedFencesNeverFallWhateverTheOrder) {
     EXPECT_NE(server_.refused("public.product"), "0");
 }
 
+TEST_F(Fence, AClaimThatWaitedWithAnOldSnapshotIsRefused) {
+    ASSERT_EQ(server_.ask("SELECT dibs.claim('k', 33)"), "33");
+    auto first = server_.connect();
+    first.ask("BEGIN");
+    // Once more, so that the row's fence does not change.
+    EXPECT_EQ(first.ask("SELECT dibs.claim('k', 33)"), "33");
+    auto second = server_.connect();
+    second.ask("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    second.send("SELECT dibs.claim('k', 34)");
+    ASSERT_TRUE(eventually([&] { return server_.has_waiting_session(); }));
+    EXPECT_EQ(first.ask("UPDATE product SET stock = 7 WHERE id = 1"), "1");
+    first.ask("COMMIT");
+    EXPECT_TRUE(is_error(second.finish(), "40001"));
+    second.ask("ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ");
+    EXPECT_EQ(second.ask("SELECT dibs.claim('k', 34)"), "34");
+    EXPECT_EQ(second.ask("SELECT stock FROM product WHERE id = 1"), "7");
+}
+
+TEST_F(Fence, TruncateWithAnOldSnapshotIsRefused) {
+    auto late = server_.connect();
+    late.ask("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    late.ask("SELECT count(*) FROM pg_class");
+    EXPECT_EQ(write(34, "UPDATE product SET stock = 1"), "2");
+    EXPECT_EQ(late.ask("SELECT dibs.fence('k', 33)"), "33");
+    EXPECT_TRUE(is_error(late.ask("TRUNCATE product"), "0A000"));
+    late.ask("ROLLBACK");
+    EXPECT_EQ(rows(), "1|1|34\n2|1|34");
+}
+
+TEST_F(Fence, UnprotectDropsNoColumnOfATableThatWasNotProtected) {
+    ASSERT_EQ(
+        server_.ask("CREATE TABLE other(id int, fence bigint); INSERT INTO other VALUES(1, 7)"),
+        "1");
+    EXPECT_TRUE(
+        is_error(server_.ask("SELECT dibs.unprotect('other', drop_column => true)"), "55000"));
+    EXPECT_EQ(server_.ask("SELECT fence FROM other"), "7");
+    EXPECT_EQ(server_.ask("SELECT dibs.unprotect('other')"), "");
+}
+
 }  // namespace
 }  // namespace dibs::testing

@@ -74,6 +74,15 @@ TEST(Install, GoesIntoAnySchemaBesideOthers) {
     EXPECT_EQ(server.ask("SELECT to_regnamespace('dibs')"), "");
     EXPECT_EQ(install_error(server), std::error_code{});
     EXPECT_EQ(server.ask("SELECT dibs.claim('k', 6)"), "6");
+    // Also where SQL has the word for itself.
+    EXPECT_EQ(install_error(server, "order"), std::error_code{});
+    EXPECT_EQ(server.ask("CREATE TABLE t(id int); SELECT \"order\".protect('t');"
+                         "INSERT INTO t SELECT 1 FROM \"order\".fence('k', 7)"),
+              "1");
+    EXPECT_TRUE(is_error(server.ask("UPDATE t SET id = 2 FROM \"order\".fence('k', 6)"), "ZD001"));
+    EXPECT_EQ(
+        server.ask("SELECT refused FROM \"order\".guard_report() WHERE relation = 'public.t'"),
+        "1");
     for (const char* bad : {"", "Dibs", "a b", "x;DROP", "1st", "pg_mine"}) {
         EXPECT_FALSE(guard::is_schema_name(bad)) << bad;
     }
@@ -85,6 +94,18 @@ TEST(Install, GoesIntoASchemaThatIsThere) {
     auto admin = server.connect("postgres", "admin");
     EXPECT_EQ(admin.ask(guard::script("dibs")), "");
     EXPECT_EQ(admin.ask("SELECT dibs.claim('k', 6)"), "6");
+}
+
+TEST(Install, ADatabaseThatIsNotThereIsCalledSo) {
+    const postgres_server server;
+    try {
+        guard::install(server.url("nowhere"), "dibs");
+        FAIL();
+    } catch (const error& trouble) {
+        EXPECT_EQ(trouble.code(), condition::invalid_argument);
+        EXPECT_NE(std::string{trouble.what()}.find("no such database"), std::string::npos)
+            << trouble.what();
+    }
 }
 
 TEST(Install, WithoutRightsNothingIsMade) {

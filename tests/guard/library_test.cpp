@@ -253,6 +253,67 @@ TEST_F(Library, ASlowWriterLocksTheRowAfterSomeConflicts) {
     EXPECT_EQ(stock(), std::to_string(10 + counted + 1));
 }
 
+TEST_F(Library, WhatIsNoIntegerOrNoSingleRowIsLeftAlone) {
+    ASSERT_EQ(
+        server_.ask("CREATE TABLE num(id int, n numeric(10,2), kind text, version bigint NOT NULL "
+                    "DEFAULT 1); INSERT INTO num VALUES(1, 10, 'a'), (2, 9.5, 'a')"),
+        "2");
+    auto session = server_.connect();
+    const auto took = postgres::take(session.raw(), {"num", "id", "1"}, "n", 3);
+    EXPECT_EQ(took.how, taken::outcome::taken);
+    EXPECT_EQ(took.remaining, 7);
+    const auto one_row = [](const fields&) { return fields{{"n", "1"}}; };
+    for (const std::function<void()>& call : std::vector<std::function<void()>>{
+             [&] {
+                 (void)postgres::take(session.raw(), {"num", "id", "2"}, "n", 3);
+             },
+             [&] {
+                 (void)postgres::take(session.raw(), {"num", "kind", "a"}, "n", 3);
+             },
+             [&] {
+                 (void)postgres::take(session.raw(), {"num", "kind", "a"}, "n", 8);
+             },
+             [&] {
+                 (void)postgres::update_versioned(session.raw(), {"num", "kind", "a"}, one_row);
+             },
+             [&] {
+                 (void)postgres::with_row_lock(
+                     session.raw(), {"num", "kind", "a"}, 0ms, [](const fields&) { FAIL(); });
+             }}) {
+        EXPECT_EQ(error_of(call), condition::invalid_argument);
+    }
+    EXPECT_EQ(server_.ask("SELECT string_agg(n::text, ' ' ORDER BY id) FROM num"), "7.00 9.50");
+}
+
+TEST_F(Library, ARequestThatCannotBeKeptIsRefusedBeforeTheWork) {
+    auto session = server_.connect();
+    const auto refused = [&](const std::string& key, const std::string& payload) {
+        try {
+            (void)postgres::idempotent(session.raw(), key, payload, [] {
+                ADD_FAILURE();
+                return "";
+            });
+        } catch (const error& trouble) {
+            EXPECT_EQ(trouble.code(), condition::invalid_argument);
+            return std::string{trouble.what()};
+        }
+        return std::string{};
+    };
+    EXPECT_NE(refused(std::string(1025, 'k'), "p").find("1024"), std::string::npos);
+    for (const std::string& bytes : std::vector<std::string>{std::string("a\0b", 3),
+                                                             "\xff",
+                                                             "\xc3",
+                                                             "\xc0\x80",
+                                                             "\xed\xa0\x80",
+                                                             "\xf4\x90\x80\x80"}) {
+        EXPECT_NE(refused("k", bytes).find("UTF-8"), std::string::npos);
+    }
+    EXPECT_EQ(
+        postgres::idempotent(session.raw(), "k", "\xc3\xa9\xf0\x9f\x98\x80", [] { return "done"; })
+            .answer,
+        "done");
+}
+
 TEST_F(Library, RowLockTellsBusyFromNoRow) {
     auto first = server_.connect();
     auto second = server_.connect();

@@ -91,6 +91,14 @@ TEST_F(Requests, SeveralFitIntoOneTransaction) {
     EXPECT_EQ(server_.ask("SELECT result FROM dibs.begin_request('r2', 'pay 6')"), "second");
 }
 
+TEST_F(Requests, AKeyThatCannotBeKeptIsRefusedBeforeTheWork) {
+    EXPECT_TRUE(
+        is_error(server_.ask("SELECT dibs.begin_request(repeat('k', 1025), 'p')"), "22023"));
+    EXPECT_EQ(server_.ask("BEGIN; SELECT dibs.begin_request(repeat('k', 1024), 'p');"
+                          "SELECT dibs.finish_request(repeat('k', 1024), 'a'); COMMIT"),
+              "");
+}
+
 TEST_F(Requests, AnOldSnapshotDoesNotLetItRunTwice) {
     auto first = server_.connect();
     auto second = server_.connect();

@@ -89,6 +89,66 @@ TEST_F(Rows, ManyBuyersGetWhatIsThereAndNotMore) {
     EXPECT_TRUE(row(1).starts_with("0|"));
 }
 
+TEST_F(Rows, WhatAColumnCannotHoldExactlyIsNotTaken) {
+    ASSERT_EQ(
+        server_.ask("CREATE TABLE part(id int PRIMARY KEY, n numeric(5,2), f float8, big float8);"
+                    "INSERT INTO part VALUES(1, 10, 10, 1e17)"),
+        "1");
+    const auto take = [&](const std::string& table, const std::string& column, const char* amount) {
+        return server_.ask("SELECT * FROM dibs.take('" + table + "', '{\"id\": 1}', '" + column +
+                           "', " + amount + ")");
+    };
+    EXPECT_TRUE(is_error(take("product", "stock", "2.5"), "22023"));
+    EXPECT_TRUE(is_error(take("product", "stock", "0.4"), "22023"));
+    EXPECT_EQ(take("product", "stock", "99999999999.5"), "too_little|10");
+    EXPECT_EQ(row(1), "10|1");
+    EXPECT_TRUE(is_error(take("part", "n", "0.005"), "22023"));
+    EXPECT_EQ(take("part", "n", "0.05"), "taken|9.95");
+    EXPECT_EQ(take("part", "f", "3.3"), "taken|6.7");
+    EXPECT_TRUE(is_error(take("part", "big", "0.1"), "22023"));
+    EXPECT_TRUE(is_error(take("part", "nothing", "1"), "42703"));
+}
+
+TEST_F(Rows, AKeyOfSeveralRowsIsRefusedAndChangesNothing) {
+    ASSERT_EQ(
+        server_.ask("ALTER TABLE product ADD COLUMN kind text; UPDATE product SET kind = 'a'"),
+        "2");
+    const std::string named = R"(('product', '{"kind": "a"}')";
+    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.take" + named + ", 'stock', 3)"), "21000"));
+    // Also where one of them alone has enough, or is of that version.
+    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.take" + named + ", 'stock', 15)"), "21000"));
+    EXPECT_EQ(server_.ask("UPDATE product SET kind = 'a' WHERE id = 2"), "1");
+    for (const char* version : {"2", "3"}) {
+        EXPECT_TRUE(is_error(server_.ask("SELECT dibs.update_versioned" + named + ", " + version +
+                                         ", '{\"stock\": 1}')"),
+                             "21000"));
+    }
+    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.lock_row" + named + ")"), "21000"));
+    EXPECT_EQ(row(1), "10|2");
+    EXPECT_EQ(row(2), "20|3");
+}
+
+TEST_F(Rows, WithoutAVersionNothingIsWritten) {
+    EXPECT_TRUE(is_error(
+        server_.ask(
+            R"(SELECT dibs.update_versioned('product', '{"id": 1}', NULL, '{"stock": 1}'))"),
+        "22004"));
+    ASSERT_EQ(server_.ask("CREATE TABLE odd(id int, version bigint); INSERT INTO odd VALUES(1)"),
+              "1");
+    EXPECT_TRUE(
+        is_error(server_.ask(R"(SELECT dibs.update_versioned('odd', '{"id": 1}', 1, '{"id": 2}'))"),
+                 "22004"));
+    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.versioned('odd')"), "42804"));
+    ASSERT_EQ(server_.ask("CREATE TABLE words(id int, version text NOT NULL)"), "");
+    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.versioned('words')"), "42804"));
+}
+
+TEST_F(Rows, ALockWithoutANameIsNone) {
+    for (const char* call : {"xact_lock(NULL)", "xact_lock(NULL, '0')", "try_xact_lock(NULL)"}) {
+        EXPECT_TRUE(is_error(server_.ask(std::string{"SELECT dibs."} + call), "22004")) << call;
+    }
+}
+
 TEST_F(Rows, ARowLockWaitsForItsTimeAndNotLonger) {
     auto first = server_.connect();
     auto second = server_.connect();

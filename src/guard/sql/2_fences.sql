@@ -1,13 +1,37 @@
 
 -- ---------------------------------------------------------------------------------------------------- fences
 
+-- All calls among these functions give exactly the types that are declared, by a cast where the type is not plain:
+-- so no other function of the same name can ever fit better.
+
+-- Where the refusals of a table are counted: a sequence that belongs to its column `fence`, and goes with it.
+CREATE OR REPLACE FUNCTION {schema}.guard_counter(relation regclass) RETURNS regclass
+LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT s.oid::regclass FROM pg_depend d JOIN pg_class s ON s.oid = d.objid
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a'
+      AND d.refobjid = coalesce(pg_partition_root(relation), relation)
+      AND s.relkind = 'S' AND s.relname ~ '^dibs_refused_[0-9a-f]{16}$'
+    ORDER BY s.oid LIMIT 1
+$f$;
+
+-- The sequence that a trigger's first argument names: `owned`, or, of before version 2, one in this schema.
+CREATE OR REPLACE FUNCTION {schema}.guard_counter_named(named text, relation regclass) RETURNS regclass
+LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT CASE WHEN named = 'owned' THEN {schema}.guard_counter(relation)
+                WHEN named = {schema_text} || '.refused_claims' THEN to_regclass(named)
+                ELSE (SELECT s.oid::regclass FROM pg_class s
+                      WHERE s.oid = to_regclass(named) AND s.relkind = 'S'
+                        AND s.relnamespace = {schema_text}::regnamespace
+                        AND s.relname ~ '^refused_[0-9a-f]{8}-[0-9a-f]{4}$') END
+$f$;
+
 -- Raises ZD001, and counts it in `counter` for good. Whoever may not count is refused all the same.
 CREATE OR REPLACE FUNCTION {schema}.refuse_stale(counter text, key text, fence bigint, newest bigint,
                                                  relation regclass) RETURNS void
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
     BEGIN
-        PERFORM nextval(counter::regclass);
+        PERFORM nextval({schema}.guard_counter_named(counter, relation));
     EXCEPTION WHEN insufficient_privilege OR undefined_table OR read_only_sql_transaction THEN
         NULL;
     END;
@@ -25,7 +49,7 @@ CREATE OR REPLACE FUNCTION {schema}.refuse_unfenced(counter text, relation regcl
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
     BEGIN
-        PERFORM nextval(counter::regclass);
+        PERFORM nextval({schema}.guard_counter_named(counter, relation));
     EXCEPTION WHEN insufficient_privilege OR undefined_table OR read_only_sql_transaction THEN
         NULL;
     END;
@@ -55,7 +79,8 @@ BEGIN
         fences := given;
         before := (fences ->> key)::bigint;
         IF before > fence THEN
-            PERFORM {schema}.refuse_stale({schema_text} || '.refused_claims', key, fence, before, NULL);
+            PERFORM {schema}.refuse_stale(({schema_text} || '.refused_claims')::text, key, fence, before,
+                                          NULL::regclass);
         END IF;
         fences := fences || jsonb_build_object(key, fence);
     ELSE
@@ -82,15 +107,16 @@ BEGIN
     IF wait IS NOT NULL THEN
         PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM wait) * 1000))::text || 'ms', true);
     END IF;
-    -- Locks the row also where it changes nothing.
+    -- The row is written for the same fence too: one that was only locked would not count as changed to who waited
+    -- for it in REPEATABLE READ, and goes on with a snapshot of before (40001 now).
     INSERT INTO {schema}.guard_key AS g(key, fence) VALUES (claim.key, claim.fence)
         ON CONFLICT ON CONSTRAINT guard_key_pkey
-        DO UPDATE SET fence = excluded.fence, claimed_at = clock_timestamp() WHERE g.fence < excluded.fence;
+        DO UPDATE SET fence = excluded.fence, claimed_at = clock_timestamp() WHERE g.fence <= excluded.fence;
     IF NOT FOUND THEN
         SELECT g.fence INTO newest FROM {schema}.guard_key g WHERE g.key = claim.key;
         IF newest > claim.fence THEN
-            PERFORM {schema}.refuse_stale({schema_text} || '.refused_claims', claim.key, claim.fence, newest,
-                                          NULL);
+            PERFORM {schema}.refuse_stale(({schema_text} || '.refused_claims')::text, claim.key, claim.fence,
+                                          newest, NULL::regclass);
         END IF;
     END IF;
     IF wait IS NOT NULL THEN
@@ -114,8 +140,9 @@ BEGIN
     END IF;
     IF given OPERATOR(pg_catalog.>) '' THEN
         IF given OPERATOR(pg_catalog.=) 'several' THEN
-            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, NULL,
-                'fences of several keys were given: protect() it with a key, so that it knows which one counts');
+            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID::pg_catalog.regclass, NULL::pg_catalog.text,
+                'fences of several keys were given: protect() it with a key, so that it knows which one counts'
+                ::pg_catalog.text);
         END IF;
         mine := given;
         IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN
@@ -124,7 +151,8 @@ BEGIN
         END IF;
         -- Rows of before protect() have none, and take any.
         IF OLD.fence OPERATOR(pg_catalog.>) mine THEN
-            PERFORM {schema}.refuse_stale(TG_ARGV[0], NULL, mine, OLD.fence, TG_RELID);
+            PERFORM {schema}.refuse_stale(TG_ARGV[0], NULL::pg_catalog.text, mine, OLD.fence::pg_catalog.int8,
+                                          TG_RELID::pg_catalog.regclass);
         END IF;
         IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
             RETURN OLD;
@@ -133,8 +161,8 @@ BEGIN
         RETURN NEW;
     END IF;
     IF TG_ARGV[1] OPERATOR(pg_catalog.=) 'refuse' THEN
-        PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, NULL,
-                                         'no fence was given');
+        PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID::pg_catalog.regclass, NULL::pg_catalog.text,
+                                         'no fence was given'::pg_catalog.text);
     END IF;
     IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
         RETURN OLD;
@@ -171,11 +199,11 @@ BEGIN
         row_key := {schema}.key_of_row(TG_ARGV[2], to_jsonb(OLD));
         mine := (fences ->> row_key)::bigint;
         IF mine IS NULL AND TG_ARGV[1] = 'refuse' THEN
-            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, row_key,
+            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID::regclass, row_key,
                                              format('no fence was given for key "%s"', row_key));
         END IF;
         IF OLD.fence > mine THEN
-            PERFORM {schema}.refuse_stale(TG_ARGV[0], row_key, mine, OLD.fence, TG_RELID);
+            PERFORM {schema}.refuse_stale(TG_ARGV[0], row_key, mine, OLD.fence::bigint, TG_RELID::regclass);
         END IF;
         IF TG_OP = 'DELETE' THEN
             RETURN OLD;
@@ -189,7 +217,7 @@ BEGIN
     row_key := {schema}.key_of_row(TG_ARGV[2], to_jsonb(NEW));
     mine := (fences ->> row_key)::bigint;
     IF mine IS NULL AND TG_ARGV[1] = 'refuse' THEN
-        PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, row_key,
+        PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID::regclass, row_key,
                                          format('no fence was given for key "%s"', row_key));
     END IF;
     NEW.fence := mine;
@@ -208,13 +236,19 @@ BEGIN
     SELECT min(value::bigint) INTO mine FROM jsonb_each_text(fences);
     IF mine IS NULL THEN
         IF TG_ARGV[1] = 'refuse' THEN
-            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID, NULL, 'no fence was given');
+            PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID::regclass, NULL::text,
+                                             'no fence was given'::text);
         END IF;
         RETURN NULL;
     END IF;
+    -- A snapshot of before would not show what TRUNCATE takes away.
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = format('%s is protected: TRUNCATE of it needs READ COMMITTED', TG_RELID::regclass);
+    END IF;
     EXECUTE format('SELECT max(fence) FROM %s', TG_RELID::regclass) INTO newest;
     IF newest > mine THEN
-        PERFORM {schema}.refuse_stale(TG_ARGV[0], NULL, mine, newest, TG_RELID);
+        PERFORM {schema}.refuse_stale(TG_ARGV[0], NULL::text, mine, newest, TG_RELID::regclass);
     END IF;
     RETURN NULL;
 END
@@ -223,7 +257,7 @@ $f$;
 -- From now on each row of the table remembers the fence under which it was written last, and refuses writes with
 -- an older one. The same fence may write again. `key`: NULL when all that is written in one transaction is under
 -- one key; else the key of each row, as `product:{id}`. `unfenced`: what becomes of writes without a fence.
--- May be called again with other words. Needs: ownership of the table, CREATE on this schema.
+-- May be called again with other words. Needs: ownership of the table, CREATE on its schema.
 -- Takes an exclusive lock on the table, but does not write its rows.
 CREATE OR REPLACE FUNCTION {schema}.protect(relation regclass, key text DEFAULT NULL,
                                             unfenced text DEFAULT 'refuse') RETURNS void
@@ -234,6 +268,8 @@ DECLARE
     type_now oid;
     counter text;
     word text;
+    schema_of_table name;
+    table_owner name;
     arguments text;
     one regclass;
 BEGIN
@@ -267,10 +303,18 @@ BEGIN
 
     SELECT split_part(encode(t.tgargs, 'escape'), chr(92) || '000', 1) INTO counter FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
-    IF counter IS NULL OR to_regclass(counter) IS NULL THEN
-        counter := format('%I.%I', {schema_text}, 'refused_' || substr(gen_random_uuid()::text, 1, 13));
-        EXECUTE format('CREATE SEQUENCE %s', counter);
-        EXECUTE format('GRANT USAGE, SELECT ON SEQUENCE %s TO PUBLIC', counter);
+    IF counter IS NULL OR {schema}.guard_counter_named(counter, relation) IS NULL THEN
+        counter := 'owned';
+        IF {schema}.guard_counter(relation) IS NULL THEN
+            SELECT n.nspname, pg_get_userbyid(c.relowner) INTO schema_of_table, table_owner
+                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+            word := format('%I.%I', schema_of_table,
+                           'dibs_refused_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16));
+            EXECUTE format('CREATE SEQUENCE %s', word);
+            EXECUTE format('GRANT USAGE, SELECT ON SEQUENCE %s TO PUBLIC', word);
+            EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', word, table_owner);
+            EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.fence', word, relation);
+        END IF;
     END IF;
     arguments := format('%L, %L', counter, unfenced);
     -- Triggers go by the order of their names: what others change, this one has the last word on.
@@ -295,16 +339,24 @@ CREATE OR REPLACE FUNCTION {schema}.unprotect(relation regclass, drop_column boo
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $f$
 DECLARE
     counter text;
+    counted regclass;
     one regclass;
 BEGIN
     SELECT split_part(encode(t.tgargs, 'escape'), chr(92) || '000', 1) INTO counter FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
+    IF counter IS NULL AND drop_column THEN
+        -- Its column may be anybody's.
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('%s is not protected', relation),
+            HINT = format('If the column is no longer needed: ALTER TABLE %s DROP COLUMN fence.', relation);
+    END IF;
+    counted := {schema}.guard_counter_named(counter, relation);
     EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_fence ON %s', relation);
     FOR one IN SELECT relation UNION SELECT p.relid FROM pg_partition_tree(relation) p LOOP
         EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_truncate ON %s', one);
     END LOOP;
-    IF to_regclass(counter) IS NOT NULL THEN
-        EXECUTE format('DROP SEQUENCE %s', counter);
+    IF counted IS NOT NULL THEN
+        EXECUTE format('DROP SEQUENCE %s', counted);
     END IF;
     IF drop_column THEN
         EXECUTE format('ALTER TABLE %s DROP COLUMN IF EXISTS fence', relation);
@@ -329,7 +381,8 @@ BEGIN
         relation := one.tgrelid::regclass::text;
         unfenced := words[2];
         key := nullif(convert_from(decode(words[3], 'escape'), getdatabaseencoding()), '');
-        refused := coalesce(pg_sequence_last_value(to_regclass(words[1])), 0);
+        refused := coalesce(pg_sequence_last_value(
+                       {schema}.guard_counter_named(words[1], one.tgrelid::regclass)), 0);
         enabled := one.tgenabled IN ('O', 'A');
         RETURN NEXT;
     END LOOP;

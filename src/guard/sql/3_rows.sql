@@ -17,6 +17,31 @@ BEGIN
 END
 $f$;
 
+-- The query that yields `1` for each row that `key` names, two at most; $1 is `key`.
+CREATE OR REPLACE FUNCTION {schema}.guard_rows(relation regclass, key jsonb) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    RETURN format('SELECT 1 FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k WHERE %2$s LIMIT 2',
+                  relation, {schema}.guard_match(key));
+END
+$f$;
+
+-- Raises 21000 when `key` names several rows: these functions tell of one.
+CREATE OR REPLACE FUNCTION {schema}.refuse_several(relation regclass, key jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    found_rows bigint;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM (%s) s', {schema}.guard_rows(relation, key)) INTO found_rows USING key;
+    IF found_rows > 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'cardinality_violation',
+            MESSAGE = format('%s has several rows %s', relation, key),
+            DETAIL = jsonb_build_object('table', relation::text, 'key', key)::text,
+            HINT = 'Name the row by its primary key.';
+    END IF;
+END
+$f$;
+
 CREATE OR REPLACE FUNCTION {schema}.refuse_no_row(relation regclass, key jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
@@ -41,7 +66,7 @@ CREATE OR REPLACE FUNCTION {schema}.count_version() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
     IF NEW.version IS DISTINCT FROM OLD.version AND NEW.version IS DISTINCT FROM OLD.version + 1 THEN
-        PERFORM {schema}.refuse_changed(TG_RELID, NEW.version, OLD.version);
+        PERFORM {schema}.refuse_changed(TG_RELID::regclass, NEW.version::bigint, OLD.version::bigint);
     END IF;
     NEW.version := OLD.version + 1;
     RETURN NEW;
@@ -53,6 +78,13 @@ $f$;
 CREATE OR REPLACE FUNCTION {schema}.versioned(relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $f$
 BEGIN
+    IF EXISTS (SELECT FROM pg_attribute a
+               WHERE a.attrelid = relation AND a.attname = 'version' AND NOT a.attisdropped
+                 AND (a.atttypid NOT IN ('bigint'::regtype, 'integer'::regtype) OR NOT a.attnotnull
+                      OR a.attgenerated <> '')) THEN
+        RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+            MESSAGE = format('%s has a column "version" already, and it is no bigint NOT NULL', relation);
+    END IF;
     EXECUTE format('ALTER TABLE %s ADD COLUMN IF NOT EXISTS version bigint NOT NULL DEFAULT 1', relation);
     EXECUTE format('DROP TRIGGER IF EXISTS zzz_dibs_version ON %s', relation);
     EXECUTE format('CREATE TRIGGER zzz_dibs_version BEFORE UPDATE ON %s FOR EACH ROW '
@@ -68,7 +100,11 @@ LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp
 DECLARE
     assignments text;
     made bigint;
+    found_rows bigint;
 BEGIN
+    IF version IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'the version that was read is needed';
+    END IF;
     SELECT string_agg(format('%1$I = c.%1$I', n), ', ') INTO assignments
         FROM jsonb_object_keys(changes - 'version') n;
     IF assignments IS NULL THEN
@@ -76,15 +112,20 @@ BEGIN
     END IF;
     EXECUTE format('UPDATE %1$s AS t SET %2$s, version = t.version + 1 '
                    'FROM jsonb_populate_record(NULL::%1$s, $1) k, jsonb_populate_record(NULL::%1$s, $2) c '
-                   'WHERE %3$s AND t.version = $3 RETURNING t.version',
-                   relation, assignments, {schema}.guard_match(key))
+                   'WHERE %3$s AND t.version = $3 AND (SELECT count(*) FROM (%4$s) s) = 1 RETURNING t.version',
+                   relation, assignments, {schema}.guard_match(key), {schema}.guard_rows(relation, key))
         INTO made USING key, changes, version;
     IF made IS NULL THEN
+        PERFORM {schema}.refuse_several(relation, key);
         EXECUTE format('SELECT t.version FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k WHERE %2$s',
                        relation, {schema}.guard_match(key))
             INTO made USING key;
-        IF made IS NULL THEN
+        GET DIAGNOSTICS found_rows = ROW_COUNT;
+        IF found_rows = 0 THEN
             PERFORM {schema}.refuse_no_row(relation, key);
+        ELSIF made IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+                MESSAGE = format('%s: the row %s has no version', relation, key);
         END IF;
         PERFORM {schema}.refuse_changed(relation, version, made);
     END IF;
@@ -93,33 +134,51 @@ END
 $f$;
 
 -- Takes `amount` out of a column if that much is there. outcome: `taken`, `too_little` (nothing was taken) or
--- `no_row`; remaining: what is there afterwards.
+-- `no_row`; remaining: what is there afterwards. Raises 22023 when the column cannot hold exactly what would remain:
+-- half of an integer.
 CREATE OR REPLACE FUNCTION {schema}.take(relation regclass, key jsonb, column_name name, amount numeric,
                                          OUT outcome text, OUT remaining numeric)
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    type_now text;
+    rest text;
+    exact boolean;
 BEGIN
     IF amount IS NULL OR amount <= 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the amount is larger than 0';
     END IF;
+    SELECT format_type(a.atttypid, a.atttypmod) INTO type_now FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+    IF type_now IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('%s has no column "%s"', relation, column_name);
+    END IF;
+    -- Whether the column keeps all of the difference. Only asked where the difference is in the column's range.
+    rest := format('CASE WHEN t.%1$I >= $2 THEN (t.%1$I - $2)::%2$s::numeric = t.%1$I::numeric - $2 END',
+                   column_name, type_now);
     LOOP
         EXECUTE format('UPDATE %1$s AS t SET %2$I = t.%2$I - $2 FROM jsonb_populate_record(NULL::%1$s, $1) k '
-                       'WHERE %3$s AND t.%2$I >= $2 RETURNING t.%2$I', relation, column_name,
-                       {schema}.guard_match(key))
+                       'WHERE %3$s AND %4$s AND (SELECT count(*) FROM (%5$s) s) = 1 RETURNING t.%2$I',
+                       relation, column_name, {schema}.guard_match(key), rest, {schema}.guard_rows(relation, key))
             INTO remaining USING key, amount;
         IF remaining IS NOT NULL THEN
             outcome := 'taken';
             RETURN;
         END IF;
+        PERFORM {schema}.refuse_several(relation, key);
         -- Locked, so that what is told is also what holds.
-        EXECUTE format('SELECT coalesce(t.%2$I, 0) FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k '
-                       'WHERE %3$s FOR NO KEY UPDATE OF t', relation, column_name, {schema}.guard_match(key))
-            INTO remaining USING key;
+        EXECUTE format('SELECT coalesce(t.%2$I, 0), %4$s FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k '
+                       'WHERE %3$s FOR NO KEY UPDATE OF t', relation, column_name, {schema}.guard_match(key), rest)
+            INTO remaining, exact USING key, amount;
         IF remaining IS NULL THEN
             outcome := 'no_row';
             RETURN;
         ELSIF remaining < amount THEN
             outcome := 'too_little';
             RETURN;
+        ELSIF NOT exact THEN
+            RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+                MESSAGE = format('%s - %s is no exact %s: nothing was taken', remaining, amount, type_now);
         END IF;
         -- Somebody brought more between the two; ours is the lock now.
     END LOOP;
@@ -135,6 +194,7 @@ DECLARE
     before text := current_setting('lock_timeout');
     found jsonb;
 BEGIN
+    PERFORM {schema}.refuse_several(relation, key);
     IF wait > interval '0' THEN
         PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM wait) * 1000))::text || 'ms', true);
     END IF;

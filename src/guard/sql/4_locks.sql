@@ -11,9 +11,16 @@ $f$;
 
 -- Whether the name is this transaction's now, until its end. What the transaction does outside of this database is
 -- not protected: it may be ended by the server at any time.
+-- In REPEATABLE READ the snapshot may be of before the lock: take it in READ COMMITTED, or as the first statement and
+-- without waiting.
 CREATE OR REPLACE FUNCTION {schema}.try_xact_lock(name text) RETURNS boolean
-LANGUAGE sql VOLATILE STRICT SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
-    SELECT pg_try_advisory_xact_lock({schema}.lock_number(name))
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    IF name IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'a lock needs a name';
+    END IF;
+    RETURN pg_try_advisory_xact_lock({schema}.lock_number(name));
+END
 $f$;
 
 -- The same, waiting in the server: false when somebody else has it for longer than `wait`; NULL: as lock_timeout
@@ -24,6 +31,9 @@ LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp
 DECLARE
     before text := current_setting('lock_timeout');
 BEGIN
+    IF name IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'a lock needs a name';
+    END IF;
     IF wait <= interval '0' THEN
         RETURN {schema}.try_xact_lock(name);
     END IF;

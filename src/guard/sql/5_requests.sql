@@ -15,8 +15,11 @@ DECLARE
 BEGIN
     IF key IS NULL OR key = '' OR payload IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a request needs a key and a payload';
+    ELSIF octet_length(key) > 1024 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the key of a request has up to 1024 bytes';
     END IF;
-    IF NOT {schema}.xact_lock('request ' || begin_request.key, coalesce(wait, interval '0')) THEN
+    IF NOT {schema}.xact_lock(('request ' || begin_request.key)::text,
+                              coalesce(wait, interval '0')::interval) THEN
         outcome := 'in_flight';
         RETURN;
     END IF;
@@ -66,7 +69,7 @@ BEGIN
             MESSAGE = format('request "%s" was finished by another transaction', key);
     END;
     PERFORM set_config('dibs.requests', (begun - key)::text, true);
-    PERFORM {schema}.purge_requests(4);
+    PERFORM {schema}.purge_requests(4::int);
 END
 $f$;
 

@@ -5,33 +5,57 @@ namespace dibs::store::postgres {
 
 namespace {
 
-std::string call(const std::string& schema, std::string_view function, int parameters) {
+/// The types are named in the text: else the server would take them from whatever function of that
+/// name it thinks fits, and somebody who may create in the schema could offer another one.
+template <std::size_t count>
+std::string call(const std::string& schema,
+                 std::string_view function,
+                 const std::array<std::string_view, count>& types) {
     auto text = "SELECT * FROM " + schema + "." + std::string{function} + "(";
-    for (int at = 1; at <= parameters; ++at) {
-        text += (at > 1 ? ",$" : "$") + std::to_string(at);
+    for (std::size_t at = 0; at < count; ++at) {
+        text += (at > 0 ? ",$" : "$") + std::to_string(at + 1) + "::pg_catalog." +
+                std::string{types[at]};
     }
     return text + ")";
 }
 
+constexpr std::array<std::string_view, 22> lease_steps{
+    "int8[]",  "text[]", "bytea[]", "int8[]", "int8[]",  "int8[]", "int8[]", "int8[]",
+    "int8[]",  "int8[]", "int8[]",  "int8[]", "bytea[]", "int8[]", "int8[]", "bytea[]",
+    "bytea[]", "text",   "text",    "bool",   "int8",    "int8"};
+constexpr auto session_steps = [] {
+    auto types = lease_steps;
+    types.back() = "text";
+    return types;
+}();
+constexpr std::array<std::string_view, 3> part_of_list{"text", "text", "int8"};
+constexpr std::array<std::string_view, 3> to_watch{"text[]", "text", "int4"};
+constexpr std::array<std::string_view, 2> to_unwatch{"text[]", "text"};
+constexpr std::array<std::string_view, 2> to_purge{"text", "int8"};
+
 /// Records as lease_list_1 has them, without the holders whose sessions are gone.
 std::string session_listing(const std::string& schema) {
     return "SELECT o_key, o_now, o_fence, o_capacity, CASE WHEN " + schema +
-           ".session_lives_1(o_holders[7]) THEN o_holders END, o_waiters, o_queued, o_queue, "
+           ".session_lives_1(o_holders[7]::pg_catalog.text) THEN o_holders END, o_waiters, "
+           "o_queued, o_queue, "
            "o_value, o_value_fence, o_value_mark, o_value_written, o_value_fresh_until, "
            "o_value_keep_until, o_blocked_until, o_reason FROM " +
-           schema + ".lease_list_1($1,$2,$3)";
+           schema + ".lease_list_1($1::pg_catalog.text,$2::pg_catalog.text,$3::pg_catalog.int8)";
 }
 
 }  // namespace
 
 statements::statements(const std::string& quoted_schema, bool sessions)
-    : texts_{call(quoted_schema, sessions ? "session_execute_1" : "lease_execute_1", 22),
-             sessions ? session_listing(quoted_schema) : call(quoted_schema, "lease_list_1", 3),
-             call(quoted_schema, "lease_watch_1", 3),
-             call(quoted_schema, "lease_unwatch_1", 2),
-             call(quoted_schema, sessions ? "session_purge_1" : "lease_purge_1", 2),
+    : texts_{sessions ? call(quoted_schema, "session_execute_1", session_steps)
+                      : call(quoted_schema, "lease_execute_1", lease_steps),
+             sessions ? session_listing(quoted_schema)
+                      : call(quoted_schema, "lease_list_1", part_of_list),
+             call(quoted_schema, "lease_watch_1", to_watch),
+             call(quoted_schema, "lease_unwatch_1", to_unwatch),
+             call(quoted_schema, sessions ? "session_purge_1" : "lease_purge_1", to_purge),
              "SELECT 1",
-             "SELECT hashtext(e.name)::bigint FROM unnest($1::text[]) WITH ORDINALITY AS "
+             "SELECT pg_catalog.hashtext(e.name)::bigint FROM "
+             "pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS "
              "e(name, n) ORDER BY e.n"} {}
 
 const char* statements::name(statement which) noexcept {

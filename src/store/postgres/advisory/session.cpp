@@ -62,8 +62,8 @@ std::string session::beginning(const std::string& quoted_schema, bool lent) {
     for (const auto& one : formers_) {
         formers += (formers.empty() ? "" : ",") + one;
     }
-    return "SELECT " + quoted_schema + ".session_begin_1('" + name_ + "', '{" + formers + "}', " +
-           (lent ? "false), " : "true), ") + room_question;
+    return "SELECT " + quoted_schema + ".session_begin_1('" + name_ + "'::pg_catalog.text, '{" +
+           formers + "}'::pg_catalog.text[], " + (lent ? "false), " : "true), ") + room_question;
 }
 
 void session::begun(bool so, std::size_t capacity) {
