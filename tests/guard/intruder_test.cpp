@@ -58,8 +58,9 @@ END $$)"),
     guarded_server server_;
 };
 
-constexpr const char* decoy = "CREATE FUNCTION dibs.refuse_stale(text, text, bigint, bigint, text) "
-                              "RETURNS void LANGUAGE sql AS 'ALTER ROLE mig SUPERUSER'";
+constexpr const char* decoy =
+    "CREATE FUNCTION dibs.refuse_stale(text, text, bigint, bigint, text) "
+    "RETURNS void LANGUAGE sql AS 'ALTER ROLE mig SUPERUSER'";
 
 TEST_F(Intruder, WhoProtectsTablesMakesNothingInTheSchema) {
     EXPECT_EQ(server_.ask("SELECT dibs.allow('mig', protects => true)"), "");
@@ -83,13 +84,14 @@ TEST_F(Intruder, AnUpgradeTakesBackWhatEarlierReleasesGave) {
               "");
     // As version 1 protected: the counter is in the schema, and belongs to who protected.
     auto mig = server_.connect("postgres", "mig");
-    ASSERT_EQ(mig.ask("GRANT CREATE ON SCHEMA dibs TO app; CREATE TABLE t(id int, fence bigint);"
-                      "INSERT INTO t VALUES(1, 7); CREATE SEQUENCE dibs.\"refused_0123abcd-4567\";"
-                      "GRANT USAGE, SELECT ON SEQUENCE dibs.\"refused_0123abcd-4567\" TO PUBLIC;"
-                      "CREATE TRIGGER zzz_dibs_fence BEFORE INSERT OR UPDATE OR DELETE ON t FOR EACH "
-                      "ROW EXECUTE FUNCTION "
-                      "dibs.check_fence('dibs.\"refused_0123abcd-4567\"', 'refuse')"),
-              "");
+    ASSERT_EQ(
+        mig.ask("GRANT CREATE ON SCHEMA dibs TO app; CREATE TABLE t(id int, fence bigint);"
+                "INSERT INTO t VALUES(1, 7); CREATE SEQUENCE dibs.\"refused_0123abcd-4567\";"
+                "GRANT USAGE, SELECT ON SEQUENCE dibs.\"refused_0123abcd-4567\" TO PUBLIC;"
+                "CREATE TRIGGER zzz_dibs_fence BEFORE INSERT OR UPDATE OR DELETE ON t FOR EACH "
+                "ROW EXECUTE FUNCTION "
+                "dibs.check_fence('dibs.\"refused_0123abcd-4567\"', 'refuse')"),
+        "");
     guard::install(server_.url(), "dibs");
     for (const char* role : {"mig", "app"}) {
         EXPECT_TRUE(is_error(server_.connect("postgres", role).ask(decoy), "42501")) << role;
@@ -118,15 +120,16 @@ TEST_F(Intruder, AnInstallationStopsAtWhatOthersLeftUnderItsNames) {
 TEST_F(Intruder, TheSchemasOwnerGetsNoMoreRightsByASuperusersInstallation) {
     ASSERT_EQ(server_.ask("CREATE SCHEMA theirs AUTHORIZATION app"), "");
     ASSERT_EQ(server_.connect().ask(guard::script("theirs")), "");
-    EXPECT_EQ(server_.ask("SELECT count(*) FROM pg_proc WHERE pronamespace = 'theirs'::regnamespace "
-                          "AND proowner <> 'app'::regrole"),
-              "0");
+    EXPECT_EQ(
+        server_.ask("SELECT count(*) FROM pg_proc WHERE pronamespace = 'theirs'::regnamespace "
+                    "AND proowner <> 'app'::regrole"),
+        "0");
     EXPECT_EQ(server_.ask("SELECT count(*) FROM pg_class WHERE relnamespace = "
                           "'theirs'::regnamespace AND relowner <> 'app'::regrole"),
               "0");
     EXPECT_EQ(server_.connect("postgres", "app").ask("SELECT theirs.claim('k', 7)"), "7");
-    EXPECT_TRUE(is_error(server_.connect("postgres", "mig").ask("SELECT theirs.claim('k', 8)"),
-                         "42501"));
+    EXPECT_TRUE(
+        is_error(server_.connect("postgres", "mig").ask("SELECT theirs.claim('k', 8)"), "42501"));
     // Nor does somebody else install into it.
     EXPECT_TRUE(is_error(server_.connect("postgres", "mig").ask(guard::script("theirs")), "42501"));
 }
@@ -142,35 +145,36 @@ TEST_F(Intruder, FunctionsOfTheSameNameAreNeverTakenForOurs) {
     offer_decoys("%");
     const std::string fence = "SELECT dibs.fence('k:1'::text, ";
     EXPECT_EQ(server_.ask("SELECT dibs.claim('c'::text, 7::bigint, NULL::interval)"), "7");
-    EXPECT_TRUE(is_error(
-        server_.ask("SELECT dibs.claim('c'::text, 6::bigint, NULL::interval)"), "ZD001"));
-    EXPECT_TRUE(is_error(server_.ask("BEGIN; " + fence + "7::bigint); " + fence + "6::bigint)"),
-                         "ZD001"));
+    EXPECT_TRUE(
+        is_error(server_.ask("SELECT dibs.claim('c'::text, 6::bigint, NULL::interval)"), "ZD001"));
+    EXPECT_TRUE(
+        is_error(server_.ask("BEGIN; " + fence + "7::bigint); " + fence + "6::bigint)"), "ZD001"));
     for (const std::string table : {"t", "k"}) {
         EXPECT_EQ(server_.ask("BEGIN; " + fence + "7::bigint); UPDATE " + table +
                               " SET stock = 9; COMMIT"),
                   "");
         for (const auto& write : std::vector<std::string>{"UPDATE " + table + " SET stock = 8",
-                                        "DELETE FROM " + table,
-                                        "TRUNCATE " + table}) {
+                                                          "DELETE FROM " + table,
+                                                          "TRUNCATE " + table}) {
             EXPECT_TRUE(is_error(server_.ask("BEGIN; " + fence + "6::bigint); " + write), "ZD001"))
                 << write;
             EXPECT_TRUE(is_error(server_.ask(write), "ZD002")) << write;
         }
         EXPECT_EQ(server_.refused("public." + table), "6");
     }
-    EXPECT_TRUE(is_error(server_.ask("BEGIN; " + fence + "7::bigint); "
+    EXPECT_TRUE(is_error(server_.ask("BEGIN; " + fence +
+                                     "7::bigint); "
                                      "SELECT dibs.fence('other'::text, 7::bigint); "
                                      "UPDATE t SET stock = 1"),
                          "ZD002"));
     EXPECT_TRUE(is_error(server_.ask("UPDATE v SET version = 9"), "ZD003"));
     const std::string row = "('v'::regclass, '{\"id\": 1}'::jsonb, ";
-    EXPECT_EQ(server_.ask("SELECT dibs.update_versioned" + row +
-                          "1::bigint, '{\"stock\": 5}'::jsonb)"),
-              "2");
-    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.update_versioned" + row +
-                                     "1::bigint, '{\"stock\": 5}'::jsonb)"),
-                         "ZD003"));
+    EXPECT_EQ(
+        server_.ask("SELECT dibs.update_versioned" + row + "1::bigint, '{\"stock\": 5}'::jsonb)"),
+        "2");
+    EXPECT_TRUE(is_error(
+        server_.ask("SELECT dibs.update_versioned" + row + "1::bigint, '{\"stock\": 5}'::jsonb)"),
+        "ZD003"));
     EXPECT_TRUE(is_error(server_.ask("SELECT dibs.update_versioned('v'::regclass, '{\"id\": "
                                      "2}'::jsonb, 1::bigint, '{\"stock\": 5}'::jsonb)"),
                          "ZD004"));
@@ -217,13 +221,15 @@ TEST_F(Intruder, TheStoresStatementsFindItsOwnFunctions) {
     for (const auto& [which, function] : functions) {
         ASSERT_EQ(session.ask("PREPARE " + function + " AS " + texts.text(which)), "");
         const auto types = session.ask(
-            "SELECT array_to_string(parameter_types, ' ') FROM pg_prepared_statements WHERE name = '" +
+            "SELECT array_to_string(parameter_types, ' ') FROM pg_prepared_statements WHERE name = "
+            "'" +
             function + "'");
-        EXPECT_EQ(types,
-                  session.ask("SELECT array_to_string(proargtypes::oid[]::regtype[], ' ') FROM pg_proc "
-                              "WHERE pronamespace = 'dibs'::regnamespace AND proowner = "
-                              "'postgres'::regrole AND proname = '" +
-                              function + "'"))
+        EXPECT_EQ(
+            types,
+            session.ask("SELECT array_to_string(proargtypes::oid[]::regtype[], ' ') FROM pg_proc "
+                        "WHERE pronamespace = 'dibs'::regnamespace AND proowner = "
+                        "'postgres'::regrole AND proname = '" +
+                        function + "'"))
             << function;
     }
 }
