@@ -99,6 +99,18 @@ TEST_F(SqliteTarget, TheTriggersRefuseALateWriter) {
     run("DELETE FROM writing");
     EXPECT_EQ(write(7, 140), "");
     EXPECT_EQ(row(), "140 7");
+    // REPLACE, and a fence that was not set.
+    const std::string replace = "REPLACE INTO product(id, price) VALUES(1, 2)";
+    EXPECT_EQ(run(replace), "no fence was given");
+    EXPECT_NE(run("INSERT INTO writing VALUES(NULL)"), "");
+    run("INSERT INTO writing VALUES(6)");
+    EXPECT_EQ(run(replace), "stale fence");
+    EXPECT_EQ(row(), "140 7");
+    run("DELETE FROM writing");
+    run("INSERT INTO writing VALUES(7)");
+    EXPECT_EQ(run("REPLACE INTO product(id, price) VALUES(1, 140)"), "");
+    EXPECT_EQ(row(), "140 7");
+    run("DELETE FROM writing");
     run("INSERT INTO writing VALUES(6)");
     EXPECT_EQ(run("DELETE FROM product"), "stale fence");
     run("DELETE FROM writing");
