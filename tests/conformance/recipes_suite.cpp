@@ -222,11 +222,12 @@ TEST_P(Conformance, ASlotWhoseHostIsGoneIsRunAgainUnlessItMustNot) {
         auto terms = slot_terms(on.here);
         terms.slot = careful ? "careful" : "plain";
         terms.at_most_once = careful;
-        const auto gone = open("host-c");
+        auto gone = open("host-c");
         {
             member other{world().view(), *gone, "c"};
             ASSERT_EQ(on.end_of(claim(other, terms)).verdict, once_verdict::granted);
         }
+        gone.reset();
         pass(usual_ttl + 1s);
         const auto told = on.end_of(claim(on.here, terms));
         EXPECT_EQ(told.verdict, careful ? once_verdict::failed : once_verdict::granted);
