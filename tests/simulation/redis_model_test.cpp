@@ -3,6 +3,7 @@
 // tell the same, to the byte. What is asked are the script's batches as the store writes them, and
 // what other programs do to the keys meanwhile.
 
+#include "simulation/random_verbs.hpp"
 #include "simulation/stores/redis/keyspace.hpp"
 #include "simulation/stores/redis/script_engine.hpp"
 #include "simulation/world/random.hpp"
@@ -11,7 +12,6 @@
 #include "store/redis/steps.hpp"
 #include "store/remote/party_text.hpp"
 #include "support/redis_server.hpp"
-#include "support/verbs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -140,15 +140,10 @@ struct RedisModel : ::testing::Test {
 /// Draws what a process may ask of a few keys, and what somebody else may do to them.
 class questions {
   public:
-    explicit questions(std::uint64_t seed) : random_(seed) {}
+    explicit questions(std::uint64_t seed) : verbs_(seed, keys(), start_us) {}
 
     redis_server::words batch(std::int64_t now_us) {
-        asked_at_[random_.below(asked_at_.size())] = now_us;
-        std::vector<core::entry> entries;
-        const auto count = 1 + random_.below(random_.chance(300) ? 6 : 1);
-        for (std::uint64_t at = 0; at < count; ++at) {
-            entries.push_back({verb(), core::instant::max()});
-        }
+        const auto entries = verbs_.batch(now_us);
         std::vector<std::uint32_t> all(entries.size());
         std::iota(all.begin(), all.end(), 0U);
         std::string bytes;
@@ -157,7 +152,7 @@ class questions {
                           where_,
                           {std::to_string(random_.below(2)),
                            store::remote::text_of({"here", 7, "u", "c"}),
-                           random_.chance(300) ? some_ttl() : core::microseconds{}},
+                           random_.chance(300) ? verbs_.some_ttl() : core::microseconds{}},
                           entries,
                           wire::order_of(entries, all));
         return words_of(bytes);
@@ -192,10 +187,7 @@ class questions {
                 return {"SET", name, "dibs2 of a later release", "PX", "900"};
         }
     }
-    core::microseconds pause() {
-        return std::chrono::duration_cast<core::microseconds>(
-            random_.chance(20) ? random_.between(1h, 3h) : random_.skewed(0s, 4s));
-    }
+    core::microseconds pause() { return verbs_.pause(); }
     [[nodiscard]] bool chance(unsigned per_mille) { return random_.chance(per_mille); }
 
     static std::vector<std::string> all_names() {
@@ -205,8 +197,8 @@ class questions {
             all.push_back(where.lock(key));
             all.push_back(where.rest(key));
             all.push_back(where.rest(key) + "q");
-            for (std::uint64_t holder = 0; holder < holders; ++holder) {
-                all.push_back(where.rest(key) + "t" + dibs::testing::holder_of(holder).text());
+            for (std::uint64_t holder = 0; holder < random_verbs::holders; ++holder) {
+                all.push_back(where.rest(key) + "t" + random_verbs::holder(holder).text());
             }
         }
         return all;
@@ -217,108 +209,12 @@ class questions {
         static const std::vector<std::string> all{"a", "b", "{c}"};
         return all;
     }
-    std::string key() { return keys()[random_.below(keys().size())]; }
-    static constexpr std::uint64_t holders = 4;
-    core::holder_id holder() { return dibs::testing::holder_of(random_.below(holders)); }
-    core::microseconds some_ttl() {
-        return std::chrono::duration_cast<core::microseconds>(random_.between(50ms, 5s));
-    }
-    core::microseconds some_time() {
-        return random_.chance(50)
-                   ? core::result_to_keep::forever
-                   : std::chrono::duration_cast<core::microseconds>(random_.skewed(0s, 20s));
-    }
-    core::result_to_keep result() {
-        const auto fresh = some_time();
-        return {random_.chance(200) ? "" : "a result \r\n dibs1 " + std::to_string(random_.next()),
-                fresh,
-                std::max(fresh, some_time())};
-    }
-    /// Grants take theirs from the clock, so it may be one that was given.
-    core::fence_number fence() {
-        return static_cast<core::fence_number>(asked_at_[random_.below(asked_at_.size())]);
-    }
+    const std::string& key() { return verbs_.key(); }
+    core::holder_id holder() { return verbs_.holder(); }
 
-    core::verb verb() {
-        switch (random_.below(10)) {
-            case 0:
-            case 1:
-            case 2:
-            case 3:
-                return acquire();
-            case 4:
-            case 5:
-                return renew();
-            case 6:
-            case 7:
-                return release();
-            case 8:
-                return core::revoke{key(), fence()};
-            default:
-                return core::block{
-                    key(), random_.chance(400) ? core::microseconds{} : some_time(), "maintenance"};
-        }
-    }
-    core::verb acquire() {
-        core::acquire asked;
-        asked.key = key();
-        asked.holder = holder();
-        asked.ttl = some_ttl();
-        asked.fences = random_.chance(300) ? 64 : 1;
-        if (random_.chance(100)) {
-            asked.floor = fence();
-        }
-        if (random_.chance(300)) {
-            asked.part = random_.chance(900)
-                             ? core::share{static_cast<std::uint32_t>(1 + random_.below(2)), 3}
-                             : core::share{1, core::share::unlimited};
-        }
-        if (random_.chance(300)) {
-            asked.attached = core::attachment::detached;
-        }
-        asked.traced = random_.chance(400);
-        if (random_.chance(150)) {
-            asked.mark = result();
-        }
-        if (random_.chance(400)) {
-            asked.queue = std::chrono::duration_cast<core::microseconds>(random_.between(1us, 6s));
-        }
-        if (random_.chance(150)) {
-            asked.seen = fence();
-        }
-        if (random_.chance(300)) {
-            asked.not_after = core::store_instant{
-                core::microseconds{start_us + random_.between(0, 7'200'000'000)}};
-        }
-        return asked;
-    }
-    core::verb renew() {
-        core::renew asked;
-        asked.key = key();
-        asked.holder = holder();
-        asked.ttl = some_ttl();
-        asked.fences = random_.chance(300) ? 64 : 0;
-        if (random_.chance(200)) {
-            asked.adopt = core::renew::change{
-                holder(),
-                random_.chance(500) ? core::attachment::attached : core::attachment::detached};
-        }
-        return asked;
-    }
-    core::verb release() {
-        core::release asked;
-        asked.key = key();
-        asked.holder = holder();
-        if (random_.chance(400)) {
-            asked.result = result();
-            asked.late = random_.chance(500);
-        }
-        return asked;
-    }
-
-    random random_;
+    random_verbs verbs_;
+    random& random_ = verbs_.chance();
     const wire::names where_{""};
-    std::array<std::int64_t, 3> asked_at_{start_us, start_us, start_us};
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "core/key.hpp"
 #include "store/postgres/advisory/session.hpp"
+#include "store/postgres/columns.hpp"
 #include "store/remote/party_text.hpp"
 
 #include <dibs/error.hpp>
@@ -172,58 +173,6 @@ bool is_acquire(const core::entry& what) noexcept {
 }
 
 // --- what is answered ----------------------------------------------------------------------------
-
-/// Columns of lease_execute_1.
-enum column : int {
-    o_what,
-    o_code,
-    o_now,
-    o_first,
-    o_last,
-    o_expires,
-    o_retry,
-    o_ticket,
-    o_position,
-    o_value,
-    o_value_fence,
-    o_value_mark,
-    o_value_written,
-    o_value_fresh_until,
-    o_value_keep_until,
-    o_holders,
-    o_reason,
-    o_waiters,
-    o_entry,
-    o_entries,
-    o_firsts,
-    o_lasts,
-    column_count
-};
-
-/// Columns of lease_list_1.
-enum list_column : int {
-    l_key,
-    l_now,
-    l_fence,
-    l_capacity,
-    l_holders,
-    l_waiters,
-    l_queued,
-    l_queue,
-    l_value,
-    l_value_fence,
-    l_value_mark,
-    l_value_written,
-    l_value_fresh_until,
-    l_value_keep_until,
-    l_blocked_until,
-    l_reason,
-    list_column_count
-};
-
-constexpr std::int64_t said_locked = 50;
-constexpr std::int64_t said_waited_for = 51;
-constexpr std::int64_t said_not_held = 52;
 
 core::store_now now_of(std::int64_t micros) noexcept {
     return {core::store_instant{microseconds{micros}}, core::wall_instant{microseconds{micros}}};

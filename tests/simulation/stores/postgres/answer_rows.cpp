@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulation/stores/postgres/answer_rows.hpp"
 
+#include "store/postgres/columns.hpp"
+
 #include <dibs/error.hpp>
 
 #include <limits>
@@ -11,39 +13,12 @@ namespace {
 
 using core::microseconds;
 using core::verdict;
+using namespace store::postgres;
 
-/// Columns of lease_execute_1.
-enum column : int {
-    o_what,
-    o_code,
-    o_now,
-    o_first,
-    o_last,
-    o_expires,
-    o_retry,
-    o_ticket,
-    o_position,
-    o_value,
-    o_value_fence,
-    o_value_mark,
-    o_value_written,
-    o_value_fresh_until,
-    o_value_keep_until,
-    o_holders,
-    o_reason,
-    o_waiters,
-    o_entry,
-    o_entries,
-    o_firsts,
-    o_lasts,
-    column_count
-};
 constexpr std::int64_t says_failed = 0;
 constexpr std::int64_t says_granted = 1;
 constexpr std::int64_t says_renewed = 7;
 constexpr std::int64_t says_released = 8;
-constexpr std::int64_t says_locked = 50;
-constexpr std::int64_t says_waited_for = 51;
 
 std::int64_t number_of_verdict(verdict what) {
     switch (what) {
@@ -108,7 +83,7 @@ void answer_rows::begin(std::size_t entry) {
 
 void answer_rows::locked(std::size_t entry) {
     begin(entry);
-    told_.number(o_what, says_locked);
+    told_.number(o_what, said_locked);
 }
 
 void answer_rows::waited_for(std::size_t entry) {
@@ -209,7 +184,7 @@ store::postgres::result_ptr answer_rows::take() {
     }
     for (const auto entry : waited_for_) {
         begin(entry);
-        told_.number(o_what, says_waited_for);
+        told_.number(o_what, said_waited_for);
     }
     return told_.take();
 }

@@ -3,6 +3,7 @@
 
 #include "simulation/stores/postgres/answer_rows.hpp"
 #include "simulation/stores/postgres/rows.hpp"
+#include "store/postgres/columns.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -17,28 +18,7 @@ namespace {
 
 using core::microseconds;
 using core::verdict;
-using store::postgres::reply;
-
-/// Columns of lease_list_1.
-enum list_column : int {
-    l_key,
-    l_now,
-    l_fence,
-    l_capacity,
-    l_holders,
-    l_waiters,
-    l_queued,
-    l_queue,
-    l_value,
-    l_value_fence,
-    l_value_mark,
-    l_value_written,
-    l_value_fresh_until,
-    l_value_keep_until,
-    l_blocked_until,
-    l_reason,
-    list_column_count
-};
+using namespace store::postgres;
 
 bool nobody_is_gone(std::uint64_t /*process*/) {
     return false;
