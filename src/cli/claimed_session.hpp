@@ -16,8 +16,6 @@
 
 #include <dibs/dibs.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -97,12 +95,7 @@ class claimed_session {
         signal_desk desk;
         // Before the first thread, and so before the client.
         guard guarded(how_.grace);
-        interruption interrupted(desk, [this, &guarded](int signal) {
-            guarded.page().over.store(true);
-            report_.outcome = "signal";
-            report_.write(exit_status::signal_base + signal);
-            ::_exit(exit_status::signal_base + signal);
-        });
+        interruption interrupted(desk, end_by_signal(report_, guarded));
         const auto opened_at = boot_now();
         auto through = open_client(store_, told_command_);
         const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - opened_at);

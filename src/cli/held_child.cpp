@@ -109,6 +109,15 @@ std::string why_not_started(const ending& end) {
 
 }  // namespace
 
+std::function<void(int)> end_by_signal(running_report& report, guard& guarded) {
+    return [&report, &guarded](int signal) {
+        guarded.page().over.store(true);
+        report.outcome = "signal";
+        report.write(exit_status::signal_base + signal);
+        ::_exit(exit_status::signal_base + signal);
+    };
+}
+
 judgement judge(const child_terms& terms, const ending& end, const lease_end& lease) {
     const auto lease_words = quoted_key(terms.key) + " (fence " + std::to_string(lease.fence) +
                              ", store " + redact_url(terms.store.url) + ")";

@@ -3,6 +3,7 @@
 // A command that runs while a lease is held: what `run`, `once` and `elect` have in common once the
 // lease is there.
 
+#include "cli/running_report.hpp"
 #include "cli/settings.hpp"
 #include "cli/supervisor/guard.hpp"
 #include "cli/supervisor/signals.hpp"
@@ -11,6 +12,7 @@
 #include <dibs/client.hpp>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -54,6 +56,9 @@ struct held_leases {
                                     const child_terms& terms,
                                     signal_desk& desk,
                                     guard& guarded);
+
+/// For `interruption`: a wait that a signal cannot end in time ends with the process, which tells that, and has no child.
+[[nodiscard]] std::function<void(int)> end_by_signal(running_report& report, guard& guarded);
 
 /// How the lease ended, after the child.
 struct lease_end {

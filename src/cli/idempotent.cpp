@@ -14,8 +14,6 @@
 
 #include <dibs/dibs.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>

@@ -73,12 +73,7 @@ class run_session {
         signal_desk desk;
         // Before the first thread, and so before the client.
         guard guarded(options_.grace);
-        interruption interrupted(desk, [this, &guarded](int signal) {
-            guarded.page().over.store(true);
-            report_.outcome = "signal";
-            report_.write(exit_status::signal_base + signal);
-            ::_exit(exit_status::signal_base + signal);
-        });
+        interruption interrupted(desk, end_by_signal(report_, guarded));
         const auto opened_at = boot_now();
         auto through = open_store();
         auto found = acquire(through, interrupted.stop(), opened_at);
