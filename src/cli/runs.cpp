@@ -284,12 +284,13 @@ const command_syntax& runs_syntax() {
         .options = options,
         .operands_max = 1,
         .notes =
-            "\"never ended\": its host crashed or lost the lease; \"interrupted\": dibs once was "
-            "told "
-            "to end (TERM,\n"
-            "INT, HUP) and stopped it. Either runs again when a host fires or waits for the slot, "
-            "unless\n"
-            "--at-most-once was asked for. What dibs run did is not kept.\n"
+            "\"never ended\": its host crashed, or could not tell the store; \"interrupted\": dibs "
+            "once was told\n"
+            "to end (TERM, INT, HUP) and stopped it. Either runs again when a host fires or waits "
+            "for the slot,\n"
+            "unless --at-most-once was asked for. \"lost\": it failed, since its lease was lost. "
+            "What dibs run did\n"
+            "is not kept.\n"
             "\n"
             "exit status: 0, also when nothing is known; 64 usage; 69 store not reachable; "
             "78 configuration.",

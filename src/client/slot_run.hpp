@@ -63,7 +63,8 @@ struct slot_claim {
 
 enum class run_end : std::uint8_t { succeeded, failed, interrupted };
 
-/// Gives the lease back and leaves the outcome. not_held: it was lost, and nothing was left.
+/// Gives the lease back and leaves the outcome. not_held without an error: it was lost, and the run counts
+/// as failed, as far as the store could be told.
 [[nodiscard]] release_outcome finish_slot(client& through,
                                           lease& held,
                                           const slot_terms& terms,
