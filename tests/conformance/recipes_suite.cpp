@@ -123,6 +123,7 @@ class stage {
                                                                        : page.records.front();
     }
     /// Where a store that wakes nobody does not know who waits, that time was given to begin with that.
+    /// It looks for as long as a slow disk may take to write a ticket, not for a number of times.
     bool has_waiters(const std::string& key, std::uint32_t queued = 0) {
         for (int looks = 0; looks < 20; ++looks) {
             (void)found(key);
@@ -130,16 +131,26 @@ class stage {
         if (queued == 0 && !there.on.caps().wakes) {
             return true;
         }
-        for (int looks = 0; looks < 1000; ++looks) {
+        const auto end = there.env.time.now() + 20s;
+        while (there.env.time.now() < end) {
             const auto seen = found(key);
             if (queued > 0 ? seen.queued >= queued : seen.waiters > 0) {
                 return true;
             }
+            pause(1ms);
         }
         return false;
     }
 
   private:
+    /// Virtual time passes by this alone.
+    void pause(core::nanoseconds time) {
+        bool over = false;
+        core::timer alarm{[&over] { over = true; }};
+        there.env.time.arm(alarm, there.env.time.now() + time);
+        (void)run_until([&over] { return over; });
+    }
+
     store_under_test& world_;
 
   public:
