@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dibs::cli {
@@ -38,9 +39,10 @@ const command_syntax syntax{
         "exit status: 0 no problem; 1 a problem, also that the store cannot be opened; 64 usage; "
         "78 configuration.\n"
         "\n"
-        "It makes no store, and changes nothing in one; but in a PostgreSQL database that has none "
-        "of\n"
-        "the tables, the first command makes them, this one too.",
+        "It makes no store, and changes nothing in one. In a PostgreSQL database without the "
+        "tables "
+        "it tells\n"
+        "what it can without them.",
     .examples = "  dibs doctor\n  dibs doctor --store sqlite:/var/lib/app/locks.db --json",
 };
 
@@ -59,6 +61,10 @@ std::string_view grade_name(finding::grade state) {
 void examine(const store_choice& chosen, std::vector<finding>& findings) {
     if (is_not_made_yet(chosen)) {
         findings.push_back({"store", finding::grade::warning, not_made_yet(chosen), {}});
+        return;
+    }
+    if (auto told = detail::survey(chosen.url); !told.empty()) {
+        findings = std::move(told);
         return;
     }
     try {

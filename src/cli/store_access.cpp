@@ -66,11 +66,16 @@ std::string new_file(const store_choice& chosen) {
     return is_new ? where->rest : std::string{};
 }
 
+/// Of stores that whoever comes first makes.
+bool is_made(std::string_view scheme) {
+    return scheme == "sqlite" || scheme.starts_with("postgres");
+}
+
 /// So that the store is not made. A URL that says something about that itself keeps it.
 std::string for_looking(const std::string& url) {
     std::string why;
     const auto where = store::parse_url(url, why);
-    if (!where || where->scheme != "sqlite" || where->options.contains("create")) {
+    if (!where || !is_made(where->scheme) || where->options.contains("create")) {
         return url;
     }
     return url + (where->options.empty() && url.find('?') == std::string::npos ? "?" : "&") +

@@ -14,6 +14,7 @@
 #include "store/redis/redis_store.hpp"
 #endif
 #ifdef DIBS_WITH_POSTGRES
+#include "store/postgres/diagnosis.hpp"
 #include "store/postgres/postgres_store.hpp"
 #endif
 #include "store/url.hpp"
@@ -119,6 +120,11 @@ opened open_redis(const url& where,
 #endif
 
 #ifdef DIBS_WITH_POSTGRES
+bool is_postgres(std::string_view scheme) {
+    return scheme == "postgres" || scheme == "postgresql" || scheme == "postgres+advisory" ||
+           scheme == "postgresql+advisory";
+}
+
 opened open_postgres(core::environment env, open_context context, std::string_view text) {
     std::string why;
     auto address = postgres::parse_address(text, why);
@@ -163,8 +169,7 @@ opened open(std::string_view text, core::environment env, open_context context) 
     }
 #endif
 #ifdef DIBS_WITH_POSTGRES
-    if (where->scheme == "postgres" || where->scheme == "postgresql" ||
-        where->scheme == "postgres+advisory" || where->scheme == "postgresql+advisory") {
+    if (is_postgres(where->scheme)) {
         return open_postgres(env, std::move(context), text);
     }
 #endif
@@ -172,6 +177,19 @@ opened open(std::string_view text, core::environment env, open_context context) 
                  text,
                  "no store of this build has the scheme " + where->scheme +
                      ":; there are " DIBS_SCHEMES "memory:");
+}
+
+std::vector<finding> survey([[maybe_unused]] std::string_view text,
+                            [[maybe_unused]] core::environment env) {
+#ifdef DIBS_WITH_POSTGRES
+    std::string why;
+    if (const auto where = parse_url(text, why); where && is_postgres(where->scheme)) {
+        if (const auto address = postgres::parse_address(text, why)) {
+            return postgres::survey(env, *address);
+        }
+    }
+#endif
+    return {};
 }
 
 std::string shown_url(std::string_view url) {

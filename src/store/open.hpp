@@ -3,6 +3,7 @@
 // From a URL to a store.
 
 #include "core/environment.hpp"
+#include "store/finding.hpp"
 #include "store/store.hpp"
 #include "store/url.hpp"
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace dibs::store {
 
@@ -27,6 +29,11 @@ struct opened {
 
 /// Blocks until the store is open or is known not to be.
 [[nodiscard]] opened open(std::string_view url, core::environment env, open_context context);
+
+/// Of a place where nobody has made a store yet: what may go wrong there, found without making one.
+/// Empty: there is one, or stores of this kind are never made, or nothing can be told without. Blocks
+/// as `open`.
+[[nodiscard]] std::vector<finding> survey(std::string_view url, core::environment env);
 
 /// The URL as it may be shown: its password blanked.
 [[nodiscard]] std::string shown_url(std::string_view url);

@@ -138,6 +138,63 @@ TEST(Migration, OneRunsItAndThoseWhoWaitDoNotHoldUpAConcurrentIndex) {
     EXPECT_EQ(server.ask("SELECT count(*) FROM started"), "1");
 }
 
+std::string tables_of(const postgres_server& server) {
+    return server.ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'dibs'");
+}
+
+TEST(PostgresPlace, LookingMakesNoTables) {
+    const folder here;
+    const postgres_server server;
+    for (const auto* options : {"", "?create=no"}) {
+        for (const auto& words : looking_commands()) {
+            auto how = dibs_on(here, words);
+            how.variables["DIBS_STORE"] = server.url() + options;
+            const auto found = process(how).wait();
+            EXPECT_EQ(found.status, 69) << words.front() << found.err;
+            EXPECT_TRUE(has(found.err, "nobody has made the tables of dibs in the schema dibs"))
+                << found.err;
+        }
+    }
+    const auto refused =
+        run_dibs(here, {"run", "--store", server.url() + "?create=no", "k", "true"});
+    EXPECT_EQ(refused.status, 69) << refused.err;
+    EXPECT_EQ(run_dibs(here, {"ls", "--store", server.url() + "?create=never"}).status, 78);
+    EXPECT_EQ(tables_of(server), "0");
+    ASSERT_EQ(run_dibs(here, {"run", "--store", server.url(), "k", "true"}).status, 0);
+    EXPECT_EQ(tables_of(server), "1");
+    EXPECT_EQ(run_dibs(here, {"ls", "--store", server.url()}).status, 0);
+    EXPECT_EQ(run_dibs(here, {"run", "--store", server.url() + "?create=no", "k", "true"}).status,
+              0);
+}
+
+TEST(PostgresPlace, DoctorTellsWhatItCanWithoutTablesAndMakesNone) {
+    const folder here;
+    const postgres_server server{{"fsync=on"}};
+    for (const auto& url :
+         {server.url(),
+          "postgres+advisory" + server.url().substr(std::string{"postgres"}.size())}) {
+        const auto found = run_dibs(here, {"doctor", "--store", url});
+        EXPECT_EQ(found.status, 0) << found.out;
+        EXPECT_TRUE(has(found.out, "warning  store")) << found.out;
+        EXPECT_TRUE(has(found.out, "nobody has made the tables")) << found.out;
+        EXPECT_TRUE(has(found.out, "PostgreSQL 1")) << found.out;
+        EXPECT_TRUE(has(found.out, "this user may make the tables")) << found.out;
+        EXPECT_FALSE(has(found.out, "records")) << found.out;
+        EXPECT_EQ(tables_of(server), "0");
+    }
+    ASSERT_EQ(run_dibs(here, {"run", "--store", server.url(), "k", "true"}).status, 0);
+    const auto later = run_dibs(here, {"doctor", "--store", server.url()});
+    EXPECT_EQ(later.status, 0) << later.out;
+    EXPECT_TRUE(has(later.out, "ok       records")) << later.out;
+    EXPECT_FALSE(has(later.out, "nobody has made")) << later.out;
+
+    const auto gone = run_dibs(
+        here, {"doctor", "--store", "postgres://u:hush@127.0.0.1:" + std::to_string(free_port())});
+    EXPECT_EQ(gone.status, 1);
+    EXPECT_TRUE(has(gone.out, "problem  store")) << gone.out;
+    EXPECT_FALSE(has(gone.out, "hush")) << gone.out;
+}
+
 TEST(PostgresDemo, ConcurrentUpdatesLoseOneAndThenNone) {
     const folder here;
     const postgres_server server;

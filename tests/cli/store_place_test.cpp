@@ -30,18 +30,6 @@ void expect_one_line(const outcome& found, int status, const std::string& part) 
     EXPECT_EQ(found.out, "");
 }
 
-std::vector<std::vector<std::string>> looking_commands() {
-    const std::string handle = "dibs1:00112233445566778899aabbccddeeff:5:k";
-    return {{"ls"},
-            {"show", "k"},
-            {"watch"},
-            {"check", "k", "--fence", "1"},
-            {"runs", "job"},
-            {"renew", handle},
-            {"release", handle},
-            {"break", "k", "--fence", "1", "--yes"}};
-}
-
 std::vector<std::vector<std::string>> acquiring_commands() {
     return {{"run", "k", "sh", "-c", "echo started"},
             {"once", "job", "--slot", "s", "sh", "-c", "echo started"},

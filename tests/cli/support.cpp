@@ -276,4 +276,16 @@ std::string overlap_in(const std::vector<beat>& beats) {
     return {};
 }
 
+std::vector<std::vector<std::string>> looking_commands() {
+    const std::string handle = "dibs1:00112233445566778899aabbccddeeff:5:k";
+    return {{"ls"},
+            {"show", "k"},
+            {"watch"},
+            {"check", "k", "--fence", "1"},
+            {"runs", "job"},
+            {"renew", handle},
+            {"release", handle},
+            {"break", "k", "--fence", "1", "--yes"}};
+}
+
 }  // namespace dibs::testing

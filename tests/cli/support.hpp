@@ -116,4 +116,7 @@ struct beat {
 /// was wrong.
 [[nodiscard]] std::string overlap_in(const std::vector<beat>& beats);
 
+/// One of each command that only looks at a store, or needs a lease that is there already.
+[[nodiscard]] std::vector<std::vector<std::string>> looking_commands();
+
 }  // namespace dibs::testing

@@ -2,6 +2,7 @@
 // What `dibs doctor` finds on a real server.
 
 #include "postgres_peer.hpp"
+#include "store/postgres/diagnosis.hpp"
 
 #include <optional>
 #include <string>
@@ -31,6 +32,24 @@ grade grade_of(const std::string& url, const std::string& subject) {
     EXPECT_TRUE(found) << "nothing about " << subject;
     EXPECT_TRUE(!found || found->state == grade::ok || !found->advice.empty()) << found->what;
     return found ? found->state : grade::problem;
+}
+
+/// Of a database without the tables. Empty: nothing is said of it.
+std::optional<grade> surveyed(const std::string& url, const std::string& subject) {
+    pumped_environment world{1};
+    std::string fault;
+    const auto where = store::postgres::parse_address(url, fault);
+    EXPECT_TRUE(where) << fault;
+    for (const auto& one : store::postgres::survey(world.view(), *where)) {
+        if (one.subject == subject) {
+            return one.state;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string advisory(std::string url) {
+    return url.insert(url.find(':'), "+advisory");
 }
 
 }  // namespace
@@ -93,6 +112,73 @@ TEST(PostgresDiagnosis, FindsMissingRights) {
     EXPECT_EQ(found->state, grade::problem);
     EXPECT_NE(found->what.find("DELETE on lease,"), std::string::npos) << found->what;
     EXPECT_EQ(found->what.find("INSERT on lease,"), std::string::npos) << found->what;
+    ASSERT_EQ(server.ask("GRANT ALL ON ALL TABLES IN SCHEMA dibs TO app"), "");
+    EXPECT_EQ(grade_of(server.url("postgres", "app"), "rights"), grade::ok);
+    ASSERT_EQ(server.ask("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA dibs FROM PUBLIC"), "");
+    postgres_peer powerless{server.url("postgres", "app")};
+    const auto more = about(powerless, "rights");
+    ASSERT_TRUE(more);
+    EXPECT_EQ(more->state, grade::problem);
+    EXPECT_NE(more->what.find("EXECUTE on dibs.lease_execute_"), std::string::npos) << more->what;
+}
+
+TEST(PostgresDiagnosis, FindsTheRightsThatAdvisoryLocksNeed) {
+    const postgres_server server;
+    server.ask("CREATE USER app");
+    ASSERT_EQ(grade_of(advisory(server.url()), "rights"), grade::ok);
+    ASSERT_EQ(
+        server.ask("GRANT USAGE ON SCHEMA dibs TO app; GRANT ALL ON ALL TABLES IN SCHEMA dibs "
+                   "TO app; REVOKE EXECUTE ON FUNCTION pg_terminate_backend(int, bigint) "
+                   "FROM PUBLIC"),
+        "");
+    postgres_peer app{advisory(server.url("postgres", "app"))};
+    const auto found = about(app, "rights");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->state, grade::problem);
+    EXPECT_EQ(found->what, "missing: EXECUTE on pg_terminate_backend(integer,bigint)");
+}
+
+TEST(PostgresDiagnosis, FindsATableOfLocksThatIsNearlyFull) {
+    const postgres_server server{{"max_connections=8", "max_locks_per_transaction=10"}};
+    EXPECT_EQ(grade_of(server.url(), "locks"), grade::ok);
+    auto holder = server.connect();
+    ASSERT_EQ(holder.ask("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 70) i"), "70");
+    postgres_peer peer{server.url()};
+    const auto found = about(peer, "locks");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->state, grade::warning);
+    EXPECT_NE(found->what.find(" of 80 places"), std::string::npos) << found->what;
+    EXPECT_NE(found->what.find("70 of them by advisory"), std::string::npos) << found->what;
+}
+
+TEST(PostgresDiagnosis, WithoutTablesItTellsWhoMayMakeThem) {
+    const postgres_server server{{"fsync=off"}};
+    server.ask("CREATE USER app; CREATE USER maker");
+    // By everybody's own way: none, CREATE on the database, a schema of one's own.
+    EXPECT_EQ(surveyed(server.url("postgres", "app"), "rights"), grade::problem);
+    EXPECT_EQ(surveyed(server.url(), "rights"), grade::ok);
+    ASSERT_EQ(server.ask("CREATE SCHEMA dibs AUTHORIZATION maker"), "");
+    EXPECT_EQ(surveyed(server.url("postgres", "maker"), "rights"), grade::ok);
+    EXPECT_EQ(surveyed(server.url("postgres", "app"), "rights"), grade::problem);
+    EXPECT_EQ(surveyed(server.url("postgres", "app"), "durability"), grade::problem);
+    EXPECT_EQ(surveyed(server.url("postgres", "app"), "connection"), grade::ok);
+    EXPECT_EQ(server.ask("SELECT count(*) FROM pg_class WHERE relnamespace = 'dibs'::regnamespace"),
+              "0");
+    postgres_peer maker{server.url("postgres", "maker")};
+    ASSERT_EQ(maker.open(), std::error_code{}) << maker.detail;
+    EXPECT_EQ(surveyed(server.url("postgres", "maker"), "rights"), std::nullopt);
+}
+
+TEST(PostgresDiagnosis, WithoutTablesAPoolerIsFoundToo) {
+    if (!has_pgbouncer()) {
+        GTEST_SKIP() << "no PgBouncer here";
+    }
+    const postgres_server server;
+    const pgbouncer by_transaction{server};
+    const pgbouncer by_session{server, {"pool_mode=session"}};
+    EXPECT_EQ(surveyed(by_transaction.url(), "connection"), grade::warning);
+    EXPECT_EQ(surveyed(advisory(by_transaction.url()), "connection"), grade::problem);
+    EXPECT_EQ(surveyed(advisory(by_session.url()), "connection"), grade::ok);
 }
 
 TEST(PostgresDiagnosis, FindsAClockThatIsElsewhere) {

@@ -80,19 +80,40 @@ bool take_numbers(const std::string& value, address& into, std::string& fault) {
     return true;
 }
 
+bool take_create(const std::string& value, address& into, std::string& fault) {
+    if (value != "yes" && value != "no") {
+        fault = "create is yes or no, not " + core::printable(value);
+        return false;
+    }
+    into.make = value == "yes";
+    return true;
+}
+
 constexpr std::string_view session_mark = "+advisory";
 
 bool is_ours(std::string_view name, const address& of) noexcept {
-    return name == "schema" || name == "prefix" ||
+    return name == "schema" || name == "prefix" || name == "create" ||
            (of.by_session() ? name == "hash" : name == "guarantee" || name == "max_ttl");
 }
 
 bool take(std::string_view name, const std::string& value, address& into, std::string& fault) {
     return name == "schema"      ? take_schema(value, into, fault)
            : name == "prefix"    ? take_prefix(value, into, fault)
+           : name == "create"    ? take_create(value, into, fault)
            : name == "hash"      ? take_numbers(value, into, fault)
            : name == "guarantee" ? take_guarantee(value, into, fault)
                                  : take_longest_ttl(value, into, fault);
+}
+
+std::string quoted(std::string_view text, char mark) {
+    std::string made{mark};
+    for (const char letter : text) {
+        made += letter;
+        if (letter == mark) {
+            made += letter;
+        }
+    }
+    return made + mark;
 }
 
 /// Whether libpq can take it apart. Its words about it may quote the URL, password and all.
@@ -111,14 +132,11 @@ bool libpq_understands(const std::string& uri) {
 }  // namespace
 
 std::string address::quoted_schema() const {
-    std::string quoted = "\"";
-    for (const char letter : schema) {
-        quoted += letter;
-        if (letter == '"') {
-            quoted += letter;
-        }
-    }
-    return quoted + '"';
+    return quoted(schema, '"');
+}
+
+std::string address::schema_literal() const {
+    return quoted(schema, '\'');
 }
 
 std::optional<address> parse_address(std::string_view text, std::string& fault) {
@@ -168,8 +186,8 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
     }
     if (!libpq_understands(made.uri)) {
         fault = "libpq does not understand it: beside " +
-                std::string{made.by_session() ? "schema, prefix and hash"
-                                              : "schema, prefix, guarantee and max_ttl"} +
+                std::string{made.by_session() ? "schema, prefix, create and hash"
+                                              : "schema, prefix, create, guarantee and max_ttl"} +
                 ", which are options of dibs, there may be what libpq knows alone, such as sslmode "
                 "or connect_timeout, each encoded as a URL asks for";
         return std::nullopt;

@@ -18,6 +18,7 @@ struct address {
     std::string schema = "dibs";  ///< where the tables are
     std::string prefix;           ///< before every key
     std::string shown;            ///< for people: the password blanked
+    bool make = true;             ///< create=no: where there are no tables, none are made
     /// guarantee=strict: no lease is longer, and nothing is granted for as long after a standby was
     /// promoted. 0: not strict.
     core::microseconds longest_ttl{};
@@ -28,6 +29,8 @@ struct address {
     [[nodiscard]] bool by_session() const noexcept { return sessions != numbers::none; }
     /// As an identifier in SQL.
     [[nodiscard]] std::string quoted_schema() const;
+    /// As a text in SQL.
+    [[nodiscard]] std::string schema_literal() const;
 };
 
 /// Empty: `fault` says why. Nothing is connected.

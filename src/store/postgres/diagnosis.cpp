@@ -2,10 +2,17 @@
 #include "store/postgres/diagnosis.hpp"
 
 #include "core/key.hpp"
+#include "store/postgres/advisory/pooler.hpp"
+#include "store/postgres/conversation.hpp"
 #include "store/postgres/engine.hpp"
 #include "store/postgres/inquiry.hpp"
+#include "store/postgres/link.hpp"
+#include "store/postgres/schema.hpp"
+#include "store/postgres/statements.hpp"
 
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <string>
@@ -29,7 +36,12 @@ constexpr const char* state_question =
     "(date_part('epoch', clock_timestamp()) * 1000)::bigint, "
     "(SELECT coalesce(max(date_part('epoch', clock_timestamp() - xact_start)), 0)::bigint "
     "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()), "
-    "(SELECT setting FROM pg_settings WHERE name = 'statement_timeout')";
+    "(SELECT setting FROM pg_settings WHERE name = 'statement_timeout'), "
+    "(SELECT count(*) FROM pg_locks WHERE NOT fastpath), "
+    "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), "
+    "current_setting('max_locks_per_transaction')::bigint * "
+    "(current_setting('max_connections')::bigint + "
+    "current_setting('max_prepared_transactions')::bigint)";
 
 enum column : std::size_t {
     version,
@@ -44,9 +56,13 @@ enum column : std::size_t {
     clock_ms,
     longest_transaction,
     statement_timeout_ms,
+    locks_used,
+    advisory_locks,
+    locks_max,
     column_count
 };
 
+constexpr core::nanoseconds patience = std::chrono::seconds{5};
 constexpr long long clock_apart_max_ms = 2000;
 constexpr long long long_transaction_s = 3600;
 constexpr long long short_timeout_ms = 1000;
@@ -63,11 +79,13 @@ std::string in_words(long long apart_ms) {
 
 class examination {
   public:
-    examination(engine& through, core::environment env, const address& where)
-        : through_(through), env_(env), where_(where) {}
+    enum class tables : std::uint8_t { made, none };
+
+    examination(asking ask, bool pooled, const address& where, tables there)
+        : ask_(std::move(ask)), pooled_(pooled), there_(there), where_(where) {}
 
     std::vector<finding> run() {
-        const auto told = ask(through_, env_, state_question);
+        const auto told = ask_(state_question);
         if (!told.fault.empty() || told.rows.size() != 1 || told.rows[0].size() != column_count) {
             add("server", grade::problem, "cannot be asked: " + core::printable(told.fault));
             return std::move(found_);
@@ -79,7 +97,12 @@ class examination {
         replication();
         settings();
         load();
+        locks();
         clock();
+        if (there_ == tables::none) {
+            right_to_make();
+            return std::move(found_);
+        }
         rights();
         records();
         return std::move(found_);
@@ -91,7 +114,7 @@ class examination {
     }
 
     void path() {
-        if (through_.listens()) {
+        if (!pooled_) {
             add("connection", grade::ok, "direct: waiters are woken by the release");
             return;
         }
@@ -194,25 +217,39 @@ class examination {
                 : "let both follow NTP, and slew: a step of the server's clock moves every expiry");
     }
 
+    void right_to_make() {
+        const auto told = ask_(
+            "SELECT n.oid IS NOT NULL, has_database_privilege(current_database(), 'CREATE'), "
+            "has_schema_privilege(n.oid, 'CREATE') AND has_schema_privilege(n.oid, 'USAGE') "
+            "FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = " +
+            where_.schema_literal());
+        if (told.rows.size() != 1 || told.rows[0].size() != 3) {
+            return;
+        }
+        const bool is_there = told.rows[0][0] == "t";
+        if (told.rows[0][is_there ? 2 : 1] == "t") {
+            add("rights", grade::ok, "this user may make the tables");
+            return;
+        }
+        add("rights",
+            grade::problem,
+            "this user may not make the tables: no CREATE " +
+                (is_there ? "in the schema " + core::printable(where_.schema)
+                          : std::string{"on the database, and there is no schema for them"}),
+            "let another user take the first lease, or: GRANT CREATE ON " +
+                (is_there ? "SCHEMA " + where_.quoted_schema() : std::string{"DATABASE …"}) +
+                " TO …; docs/stores/postgres.md lists what is needed after that");
+    }
+
     void rights() {
-        constexpr std::array tables{
-            "lease", "lease_grant", "lease_ticket", "lease_waiter", "lease_epoch"};
+        const auto told = ask_(missing_rights());
+        if (!told.fault.empty()) {
+            add("rights", grade::warning, "cannot be looked at: " + core::printable(told.fault));
+            return;
+        }
         std::string missing;
-        for (const auto* table : tables) {
-            std::string literal = where_.quoted_schema() + "." + table;
-            for (auto at = literal.find('\''); at != std::string::npos;
-                 at = literal.find('\'', at + 2)) {
-                literal.insert(at, 1, '\'');
-            }
-            for (const auto* right : {"SELECT", "INSERT", "UPDATE", "DELETE"}) {
-                const auto told =
-                    ask(through_,
-                        env_,
-                        "SELECT has_table_privilege('" + literal + "', '" + right + "')");
-                if (told.rows.size() == 1 && told.rows[0].size() == 1 && told.rows[0][0] != "t") {
-                    missing += (missing.empty() ? "" : ", ") + std::string{right} + " on " + table;
-                }
-            }
+        for (const auto& row : told.rows) {
+            missing += (missing.empty() ? "" : ", ") + core::printable(row.at(0));
         }
         if (missing.empty()) {
             add("rights", grade::ok, "all that dibs needs");
@@ -224,17 +261,61 @@ class examination {
         }
     }
 
+    /// A row for each, as `INSERT on lease` or `EXECUTE on pg_notify(text,text)`.
+    [[nodiscard]] std::string missing_rights() const {
+        const auto in_schema = "n.nspname = " + where_.schema_literal();
+        std::string text =
+            "SELECT w.p || ' on ' || c.relname FROM pg_class c JOIN pg_namespace n "
+            "ON n.oid = c.relnamespace, unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) "
+            "WITH ORDINALITY AS w(p, at) WHERE " +
+            in_schema +
+            " AND (c.relname IN ('lease', 'lease_grant', 'lease_ticket', 'lease_waiter', "
+            "'lease_epoch') OR (w.at = 1 AND c.relname IN ('lease_format', 'lease_session'))) "
+            "AND NOT has_table_privilege(c.oid, w.p) "
+            "UNION ALL SELECT 'EXECUTE on ' || p.oid::regprocedure FROM pg_proc p "
+            "JOIN pg_namespace n ON n.oid = p.pronamespace WHERE " +
+            in_schema +
+            " AND p.proname ~ '^(lease|session)_[a-z_]+_[0-9]+$' "
+            "AND NOT has_function_privilege(p.oid, 'EXECUTE')";
+        if (where_.by_session()) {
+            text +=
+                " UNION ALL SELECT 'EXECUTE on ' || p.oid::regprocedure FROM pg_proc p WHERE "
+                "p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN "
+                "('pg_try_advisory_lock', 'pg_try_advisory_lock_shared', 'pg_advisory_unlock', "
+                "'pg_advisory_unlock_shared', 'pg_advisory_unlock_all', 'pg_terminate_backend', "
+                "'pg_notify') AND NOT has_function_privilege(p.oid, 'EXECUTE')";
+        }
+        return text + " ORDER BY 1";
+    }
+
+    /// The server's table of locks is everybody's: whoever fills it stops others, too.
+    void locks() {
+        const auto used = number(state_[locks_used]);
+        const auto most = number(state_[locks_max]);
+        const auto text = std::to_string(used) + " of " + std::to_string(most) +
+                          " places in the server's table are taken, " +
+                          core::printable(state_[advisory_locks]) + " of them by advisory locks";
+        if (most > 0 && used * 4 >= most * 3) {
+            add("locks",
+                grade::warning,
+                text + ": when it is full, statements of everybody fail",
+                "raise max_locks_per_transaction" +
+                    std::string{where_.by_session() ? ", or keep leases as rows (postgres://…)"
+                                                    : ""});
+        } else {
+            add("locks", grade::ok, text);
+        }
+    }
+
     void records() {
-        const auto told = ask(
-            through_,
-            env_,
-            "SELECT (SELECT count(*) FROM " + where_.quoted_schema() +
-                ".lease WHERE expires > (date_part('epoch', clock_timestamp()) * 1e6)::bigint), "
-                "(SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass($dibs$" +
-                where_.quoted_schema() +
-                ".lease$dibs$)), pg_size_pretty(pg_total_relation_size("
-                "to_regclass($dibs$" +
-                where_.quoted_schema() + ".lease$dibs$)))");
+        const auto told =
+            ask_("SELECT (SELECT count(*) FROM " + where_.quoted_schema() +
+                 ".lease WHERE expires > (date_part('epoch', clock_timestamp()) * 1e6)::bigint), "
+                 "(SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass($dibs$" +
+                 where_.quoted_schema() +
+                 ".lease$dibs$)), pg_size_pretty(pg_total_relation_size("
+                 "to_regclass($dibs$" +
+                 where_.quoted_schema() + ".lease$dibs$)))");
         if (told.fault.empty() && told.rows.size() == 1 && told.rows[0].size() == 3) {
             add("records",
                 grade::ok,
@@ -243,8 +324,9 @@ class examination {
         }
     }
 
-    engine& through_;
-    const core::environment env_;
+    const asking ask_;
+    const bool pooled_;
+    const tables there_;
     const address& where_;
     std::vector<std::string> state_;
     std::vector<finding> found_;
@@ -253,7 +335,45 @@ class examination {
 }  // namespace
 
 std::vector<finding> diagnose(engine& through, core::environment env, const address& where) {
-    return examination{through, env, where}.run();
+    const auto put = [&](const std::string& sql) { return ask(through, env, sql); };
+    return examination{put, !through.listens(), where, examination::tables::made}.run();
+}
+
+std::vector<finding> survey(core::environment env, const address& where) {
+    const statements none{where.quoted_schema()};
+    link over{where, none, ""};
+    over.open(env.time.now());
+    if (auto why = greeted(over, env, where); why.error) {
+        return {{"store", grade::problem, why.detail, ""}};
+    }
+    const auto put = [&](const std::string& sql) {
+        const auto told = converse(over, env, sql, patience);
+        return told.result ? rows_of(&told, {}) : rows_of(nullptr, over.fault());
+    };
+    // By the catalogue, which everybody may read.
+    const auto there =
+        put("SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
+            "c.relname = 'lease_format' AND n.nspname = " +
+            where.schema_literal());
+    if (!there.fault.empty()) {
+        return {{"store", grade::problem, where.shown + ": " + there.fault, ""}};
+    }
+    if (!there.rows.empty()) {
+        return {};
+    }
+    std::vector<finding> found{
+        {"store", grade::warning, where.shown + ": " + no_tables_yet(where), ""}};
+    bool pooled = over.pooled();
+    if (pooled && where.by_session()) {
+        if (const auto why = check_pooler(over, env, where); why.error) {
+            found.push_back({"connection", grade::problem, why.detail, ""});
+            return found;
+        }
+        pooled = false;
+    }
+    auto more = examination{put, pooled, where, examination::tables::none}.run();
+    found.insert(found.end(), more.begin(), more.end());
+    return found;
 }
 
 }  // namespace dibs::store::postgres

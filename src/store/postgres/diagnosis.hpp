@@ -18,4 +18,8 @@ class engine;
                                             core::environment env,
                                             const address& where);
 
+/// The same over a connection of its own, where nobody has made the tables yet: none are made. Empty:
+/// they are there.
+[[nodiscard]] std::vector<finding> survey(core::environment env, const address& where);
+
 }  // namespace dibs::store::postgres

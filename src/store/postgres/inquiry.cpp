@@ -24,7 +24,9 @@ struct exchange {
     heard answer;
 };
 
-heard read(const reply* told, const trouble& why) {
+}  // namespace
+
+heard rows_of(const reply* told, const trouble& why) {
     heard answer;
     const auto fault = told == nullptr ? why : fault_of(*told, "");
     if (fault.error) {
@@ -41,8 +43,6 @@ heard read(const reply* told, const trouble& why) {
     return answer;
 }
 
-}  // namespace
-
 heard ask(engine& through, core::environment env, std::string sql) {
     auto between = std::make_shared<exchange>();
     through.submit(urgency::look,
@@ -50,7 +50,7 @@ heard ask(engine& through, core::environment env, std::string sql) {
                        std::move(sql),
                        env.time.now() + patience,
                        [between](const reply* told, const trouble& why, request::outcome) {
-                           auto answer = read(told, why);
+                           auto answer = rows_of(told, why);
                            const std::lock_guard held{between->lock};
                            between->answer = std::move(answer);
                            between->told = true;

@@ -6,6 +6,7 @@
 #include "core/environment.hpp"
 #include "store/postgres/engine.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,12 @@ struct heard {
     std::string fault;                           ///< empty: it was answered without one
     std::vector<std::vector<std::string>> rows;  ///< null is empty
 };
+
+/// As it was heard; `why` counts where nothing was.
+[[nodiscard]] heard rows_of(const reply* told, const trouble& why);
+
+/// Puts such questions, whatever the way.
+using asking = std::function<heard(const std::string& sql)>;
 
 /// Blocks for a few seconds at most.
 [[nodiscard]] heard ask(engine& through, core::environment env, std::string sql);

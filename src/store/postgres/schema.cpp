@@ -27,17 +27,6 @@ reply ask(link& over, core::environment env, const std::string& sql) {
     return converse(over, env, sql, patience);
 }
 
-std::string literal(std::string_view text) {
-    std::string quoted = "'";
-    for (const char letter : text) {
-        quoted += letter;
-        if (letter == '\'') {
-            quoted += letter;
-        }
-    }
-    return quoted + "'";
-}
-
 std::string first_value(const reply& told) {
     return told.result && ::PQntuples(told.result.get()) > 0 && ::PQnfields(told.result.get()) > 0
                ? std::string{::PQgetvalue(told.result.get(), 0, 0)}
@@ -100,6 +89,11 @@ trouble with_advice(trouble why, std::string_view state, const address& where) {
 
 }  // namespace
 
+std::string no_tables_yet(const address& where) {
+    return "nobody has made the tables of dibs in the schema " + core::printable(where.schema) +
+           " yet; the first lease or hold makes them (dibs run, once, elect, acquire or hold)";
+}
+
 trouble ensure_schema(link& over, core::environment env, const address& where) {
     const auto schema = where.quoted_schema();
     const auto fault = [&](const reply& told) {
@@ -127,9 +121,12 @@ trouble ensure_schema(link& over, core::environment env, const address& where) {
     if (state != "42P01" && state != "3F000") {
         return fault(told);
     }
+    if (!where.make) {
+        return {errc::store_unreachable, where.shown + ": " + no_tables_yet(where)};
+    }
     // In one transaction, whoever lends us the session for it.
     const auto there =
-        ask(over, env, "SELECT 1 FROM pg_namespace WHERE nspname = " + literal(where.schema));
+        ask(over, env, "SELECT 1 FROM pg_namespace WHERE nspname = " + where.schema_literal());
     const bool make_schema = first_value(there).empty();
     auto text = "BEGIN; SET LOCAL synchronous_commit = on; " + std::string{maker_lock} + "; ";
     if (make_schema) {
