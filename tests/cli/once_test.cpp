@@ -163,7 +163,7 @@ TEST(Once, AtMostOnceIsNotRunAgainAfterAKill) {
     EXPECT_EQ(lines_of(here.file("ran")), 0U);
 }
 
-TEST(Once, ARunThatLostItsLeaseCountsAsNeverEnded) {
+TEST(Once, WhoWaitsRunsASlotWhoseRunLostItsLease) {
     const folder here;
     process frozen(dibs_on(
         here,

@@ -32,6 +32,18 @@ struct RedisReported : redis_command_test {
     [[nodiscard]] std::vector<beat> beats() const { return read_beats(here.file("beats")); }
 };
 
+/// Until its end each byte is late by so much, in both directions.
+struct slow_line {
+    slow_line(relay& on, relay::clock::duration delay) : line{on} {
+        line.requests({.delay = delay});
+        line.replies({.delay = delay});
+    }
+    slow_line(const slow_line&) = delete;
+    slow_line& operator=(const slow_line&) = delete;
+    ~slow_line() { line.heal(); }
+    relay& line;
+};
+
 }  // namespace
 
 // 008
@@ -177,6 +189,45 @@ TEST_F(RedisReported, CancelledAcquiresLeaveNothingBehind) {
     EXPECT_TRUE(eventually([&] {
         return server.ask({"PUBSUB", "NUMSUB", "{k}:~dibs"}) == "[{k}:~dibs 0]";
     }));
+}
+
+// 042
+TEST_F(RedisReported, TheAnswerToACancelledCallIsNobodyElses) {
+    client one{line.url()};
+    const slow_line slow{line, 5ms};
+    std::atomic<bool> over{false};
+    std::atomic<int> checked{0};
+    std::vector<std::jthread> others;
+    for (int number = 0; number < 4; ++number) {
+        others.emplace_back([&, mine = "w" + std::to_string(number)] {
+            std::uint64_t before = 0;
+            while (!over || checked < 40) {
+                auto lease = one.try_acquire(mine, {.ttl = 1h, .renew = false});
+                ASSERT_TRUE(lease) << "nobody else asks for it";
+                ASSERT_GT(lease->fence(), before);
+                before = lease->fence();
+                ASSERT_NE(server.ask({"GET", mine}).find(std::to_string(before)),
+                          std::string::npos);
+                std::error_code refused;
+                lease->renew(2h, refused);
+                ASSERT_FALSE(refused) << refused.message();
+                ASSERT_EQ(lease->release(), release_outcome::released);
+                ++checked;
+            }
+        });
+    }
+    for (int round = 0; round < 300; ++round) {
+        std::stop_source stop;
+        std::error_code error;
+        std::optional<dibs::lease> got;
+        std::jthread caller{
+            [&] { got = one.acquire(key, {.ttl = 1h, .wait = 1min}, stop.get_token(), error); }};
+        std::this_thread::sleep_for(std::chrono::microseconds{(round * 137) % 15'000});
+        stop.request_stop();
+        caller.join();
+        ASSERT_TRUE(got.has_value() != (error == errc::cancelled)) << error.message();
+    }
+    over = true;
 }
 
 // 036
