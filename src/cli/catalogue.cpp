@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/catalogue.hpp"
 
-#include "cli/run_options.hpp"
+#include "cli/run/run_options.hpp"
 
 #include <algorithm>
 #include <array>

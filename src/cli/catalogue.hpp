@@ -4,7 +4,7 @@
 // completions are made from this one table, so that none of them can forget a command.
 
 #include "cli/commands.hpp"
-#include "cli/option_table.hpp"
+#include "cli/options/option_table.hpp"
 
 #include <span>
 #include <string_view>

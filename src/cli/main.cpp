@@ -2,9 +2,9 @@
 // The command: finds out which of its commands is meant.
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
-#include "cli/failure.hpp"
-#include "cli/option_table.hpp"
-#include "cli/speech.hpp"
+#include "cli/options/option_table.hpp"
+#include "cli/output/failure.hpp"
+#include "cli/output/speech.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

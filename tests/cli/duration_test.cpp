@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is a duration and what is not.
-#include "cli/duration.hpp"
+#include "cli/options/duration.hpp"
 
 #include <gtest/gtest.h>
 

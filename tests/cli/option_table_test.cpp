@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the options end and the command of others begins.
-#include "cli/option_table.hpp"
+#include "cli/options/option_table.hpp"
 
-#include "cli/failure.hpp"
-#include "cli/run_options.hpp"
+#include "cli/output/failure.hpp"
+#include "cli/run/run_options.hpp"
 
 #include <gtest/gtest.h>
 

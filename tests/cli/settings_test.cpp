@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which setting counts, and what a wrong file is told. Secrets and the child's environment too.
-#include "cli/settings.hpp"
+#include "cli/settings/settings.hpp"
 
-#include "cli/child_environment.hpp"
-#include "cli/failure.hpp"
-#include "cli/redact.hpp"
+#include "cli/output/failure.hpp"
+#include "cli/output/redact.hpp"
+#include "cli/run/child_environment.hpp"
 #include "support.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dibs watch: what changed between two looks, and the command around it.
-#include "cli/watched_changes.hpp"
+#include "cli/commands/watched_changes.hpp"
 #include "support.hpp"
 #include "support/places.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo/actors.hpp"
 
-#include "cli/exit_status.hpp"
-#include "cli/failure.hpp"
-#include "cli/speech.hpp"
+#include "cli/output/exit_status.hpp"
+#include "cli/output/failure.hpp"
+#include "cli/output/speech.hpp"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

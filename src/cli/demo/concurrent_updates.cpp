@@ -3,7 +3,7 @@
 #include "cli/demo/actors.hpp"
 #include "cli/demo/demos.hpp"
 #include "cli/demo/stock.hpp"
-#include "cli/speech.hpp"
+#include "cli/output/speech.hpp"
 
 #include <thread>
 

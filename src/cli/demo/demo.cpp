@@ -3,11 +3,11 @@
 #include "cli/commands.hpp"
 #include "cli/demo/demos.hpp"
 #include "cli/demo/stage.hpp"
-#include "cli/exit_status.hpp"
-#include "cli/failure.hpp"
-#include "cli/option_table.hpp"
-#include "cli/redact.hpp"
-#include "cli/speech.hpp"
+#include "cli/options/option_table.hpp"
+#include "cli/output/exit_status.hpp"
+#include "cli/output/failure.hpp"
+#include "cli/output/redact.hpp"
+#include "cli/output/speech.hpp"
 #ifdef DIBS_WITH_POSTGRES
 #include "store/postgres/address.hpp"
 #endif

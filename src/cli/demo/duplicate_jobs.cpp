@@ -2,13 +2,13 @@
 // dibs demo duplicate-jobs: three processes that stand for three containers wake for the same
 // nightly job. First as they would without a lock, then with one. Nothing is played: the processes
 // are real, the times are theirs, and the e-mails are counted in the file that they wrote.
-#include "cli/child_environment.hpp"
 #include "cli/commands.hpp"
 #include "cli/demo/demos.hpp"
-#include "cli/failure.hpp"
-#include "cli/option_table.hpp"
-#include "cli/speech.hpp"
-#include "cli/store_access.hpp"
+#include "cli/options/option_table.hpp"
+#include "cli/output/failure.hpp"
+#include "cli/output/speech.hpp"
+#include "cli/run/child_environment.hpp"
+#include "cli/settings/store_access.hpp"
 #include "client/attempt.hpp"
 
 #include <dibs/dibs.hpp>

@@ -3,7 +3,7 @@
 #include "cli/demo/demos.hpp"
 #include "cli/demo/guarded_row.hpp"
 #include "cli/demo/own_servers.hpp"
-#include "cli/speech.hpp"
+#include "cli/output/speech.hpp"
 
 namespace dibs::cli {
 

@@ -5,7 +5,7 @@
 #ifdef DIBS_WITH_POSTGRES
 #include "cli/demo/guarded_tables.hpp"
 #endif
-#include "cli/speech.hpp"
+#include "cli/output/speech.hpp"
 
 #include <csignal>
 #include <thread>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo/guarded_row.hpp"
 
-#include "cli/speech.hpp"
+#include "cli/output/speech.hpp"
 #include "store/sqlite/plain_sql.hpp"
 
 namespace dibs::cli {

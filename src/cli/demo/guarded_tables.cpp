@@ -2,7 +2,7 @@
 #include "cli/demo/guarded_tables.hpp"
 
 #include "cli/demo/scene.hpp"
-#include "cli/speech.hpp"
+#include "cli/output/speech.hpp"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 #include "cli/demo/actors.hpp"
 #include "cli/demo/demos.hpp"
 #include "cli/demo/hand_made_lock.hpp"
-#include "cli/speech.hpp"
+#include "cli/output/speech.hpp"
 
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo/own_servers.hpp"
 
-#include "cli/exit_status.hpp"
-#include "cli/failure.hpp"
+#include "cli/output/exit_status.hpp"
+#include "cli/output/failure.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

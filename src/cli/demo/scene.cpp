@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo/scene.hpp"
 
-#include "cli/exit_status.hpp"
-#include "cli/failure.hpp"
-#include "cli/speech.hpp"
-#include "cli/store_access.hpp"
+#include "cli/output/exit_status.hpp"
+#include "cli/output/failure.hpp"
+#include "cli/output/speech.hpp"
+#include "cli/settings/store_access.hpp"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo/actors.hpp"
 #include "cli/demo/demos.hpp"
-#include "cli/speech.hpp"
+#include "cli/output/speech.hpp"
 
 #include <thread>
 
