@@ -94,6 +94,23 @@ TEST(RunSettings, AFileThatIsNoneIs78AndNeverAWait) {
     EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
 }
 
+TEST(RunSettings, AFileThatOthersMayWriteIs78) {
+    const folder here;
+    const auto path = here.file("dibs.toml");
+    write_file(path, "ttl = \"30s\"\n");
+    ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+    expect_refused(
+        run_dibs(here, {"run", "k", "touch", "ran"}), 78, "dibs.toml: can be written by everybody");
+    ASSERT_EQ(::chmod(path.c_str(), 0664), 0);
+    EXPECT_EQ(run_dibs(here, {"run", "k", "true"}).status, 0);
+    if (::chown(path.c_str(), 65'533, static_cast<gid_t>(-1)) != 0) {
+        GTEST_SKIP() << "only root gives files to others";
+    }
+    expect_refused(
+        run_dibs(here, {"run", "k", "touch", "ran"}), 78, "dibs.toml: belongs to user 65533");
+    EXPECT_FALSE(exists(here.file("ran")));
+}
+
 TEST(RunSettings, TheFileChoosesTheStoreUnlessTheEnvironmentDoes) {
     const folder here;
     write_file(here.file("dibs.toml"), "store = \"sqlite:" + here.file("from-file.db") + "\"\n");

@@ -4,7 +4,9 @@
 #include "cli/output/failure.hpp"
 #include "cli/settings/settings.hpp"
 
+#include <sys/stat.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -43,6 +45,25 @@ std::chrono::milliseconds duration_of(const std::string& path,
     }
 }
 
+/// Whoever writes the file chooses the store, and with another store nobody is excluded.
+void refuse_of_others(const std::string& path) {
+    struct stat found {};
+    if (::stat(path.c_str(), &found) != 0 || S_ISCHR(found.st_mode)) {
+        return;
+    }
+    const auto me = ::geteuid();
+    if (found.st_uid != 0 && found.st_uid != me) {
+        throw configuration_error(path + ": belongs to user " + std::to_string(found.st_uid) +
+                                  ", who could choose another store for user " +
+                                  std::to_string(me) +
+                                  "; give it to that user or to root (chown), or remove it");
+    }
+    if ((found.st_mode & S_IWOTH) != 0) {
+        throw configuration_error(
+            path + ": can be written by everybody, who could choose another store; chmod o-w it");
+    }
+}
+
 }  // namespace
 
 file_settings read_settings_file(const std::string& path) {
@@ -55,6 +76,7 @@ file_settings read_settings_file(const std::string& path) {
             (std::filesystem::exists(what) ? "is not a file" : "is a link that leads nowhere") +
             "; make it a file of settings, or remove it");
     }
+    refuse_of_others(path);
     errno = 0;
     std::ifstream stream(path);
     if (!stream) {
