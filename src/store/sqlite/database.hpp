@@ -176,7 +176,9 @@ class database {
     std::atomic<bool> giving_up_ = false;
 
     std::int64_t purge_cursor_ = -1;  // -1: nowhere yet
-    std::size_t purge_debt_;
+    /// After so many steps some records are looked at, and those that nobody needs any more are removed.
+    static constexpr std::size_t purge_every = 16;
+    std::size_t purge_debt_ = purge_every;
 };
 
 }  // namespace dibs::store::sqlite
