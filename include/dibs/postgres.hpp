@@ -100,6 +100,8 @@ struct versioned_result {
 /// `change` may be called several times; it returns nothing to write nothing, and must not touch the
 /// row itself. The table needs a column `version bigint NOT NULL` that every writer raises;
 /// `dibs.versioned(table)` makes one that rises by itself.
+/// A conflict that the server itself finds (40001, 40P01) is one like another; in a transaction of the
+/// caller's it is an error, since all of that has to be done again.
 /// Errors: dibs::error; `store_busy`: somebody was first each time (nothing was written);
 /// `cancelled`; what `change` throws.
 [[nodiscard]] std::optional<versioned_result> update_versioned(

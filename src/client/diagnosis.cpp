@@ -12,6 +12,11 @@ std::vector<store::finding> diagnose(client& of) {
     return core && !core->closed() ? core->store().diagnose() : std::vector<store::finding>{};
 }
 
+std::optional<std::uint64_t> refused_writes(client& of, std::string_view key) {
+    const auto& core = lease_access::core(of);
+    return core && !core->closed() ? core->store().refused_writes(key) : std::nullopt;
+}
+
 std::vector<store::finding> survey(std::string_view url) {
     host_surroundings around;
     return store::survey(url, around.env());

@@ -21,7 +21,7 @@ class patience {
     patience(milliseconds first, milliseconds longest, milliseconds in_all)
         : next_(std::max(first, milliseconds{1})),
           longest_(std::max(longest, next_)),
-          end_(std::chrono::steady_clock::now() + in_all) {}
+          end_(std::chrono::steady_clock::now() + std::min(in_all, longest_in_all)) {}
 
     [[nodiscard]] milliseconds left() const {
         return std::max(
@@ -44,6 +44,9 @@ class patience {
     }
 
   private:
+    /// Ten years: what is added to the clock must not overflow it.
+    static constexpr milliseconds longest_in_all = std::chrono::hours{24 * 3650};
+
     milliseconds next_;
     milliseconds longest_;
     std::chrono::steady_clock::time_point end_;

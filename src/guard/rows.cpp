@@ -2,7 +2,11 @@
 #include "guard/patience.hpp"
 #include "guard/talk.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <limits>
 
 namespace dibs::postgres {
 
@@ -49,6 +53,9 @@ std::int64_t number(const fields& row, const std::string& column) {
                 "column \"" + column + "\" is missing, NULL or no integer");
 }
 
+/// What the server takes: 24 days.
+constexpr std::chrono::milliseconds lock_timeout_max{std::numeric_limits<std::int32_t>::max()};
+
 /// The row, locked; nothing: there is none. Errors: `store_busy` after `wait`.
 std::optional<fields> lock(PGconn* connection,
                            const place& at,
@@ -60,7 +67,7 @@ std::optional<fields> lock(PGconn* connection,
         before = *execute(connection, "SHOW lock_timeout").rows.at(0).at("lock_timeout");
         (void)execute(connection,
                       "SELECT pg_catalog.set_config('lock_timeout', $1, true)",
-                      {std::to_string(wait.count()) + "ms"});
+                      {std::to_string(std::min(wait, lock_timeout_max).count()) + "ms"});
     }
     auto found = execute(
         connection,
@@ -71,6 +78,13 @@ std::optional<fields> lock(PGconn* connection,
             connection, "SELECT pg_catalog.set_config('lock_timeout', $1, true)", {before});
     }
     return only(std::move(found), row);
+}
+
+/// Whether the statement that threw this met another transaction, and may be tried again: nothing was
+/// written.
+bool is_conflict(const error& thrown) {
+    const auto& state = guard::last_state();
+    return thrown.code() == errc::store_busy && (state == "40001" || state == "40P01");
 }
 
 /// The new version; nothing: somebody was first.
@@ -105,32 +119,50 @@ std::optional<versioned_result> update_versioned(PGconn* connection,
     }
     const place at(connection, row);
     guard::patience pauses(options.pause, options.pause_max, options.within);
-    for (int attempt = 1;; ++attempt) {
-        std::optional<fields> now;
-        std::optional<std::int64_t> written;
-        const auto once = [&] {
-            const auto version = number(*now, "version");
-            const auto changes = change(*now);
-            written = changes.empty() ? version : write(connection, at, row, changes, version);
-        };
-        if (options.lock_after > 0 && attempt > options.lock_after) {
-            guard::in_transaction(connection, [&] {
-                now = lock(connection, at, row, pauses.left());
+    bool in_change = false;
+    const auto attempt_at =
+        [&](int attempt, std::optional<fields>& now, std::optional<std::int64_t>& written) {
+            const auto once = [&] {
+                const auto version = number(*now, "version");
+                in_change = true;
+                const auto changes = change(*now);
+                in_change = false;
+                written = changes.empty() ? version : write(connection, at, row, changes, version);
+            };
+            if (options.lock_after > 0 && attempt > options.lock_after) {
+                guard::in_transaction(connection, [&] {
+                    now = lock(connection, at, row, pauses.left());
+                    if (now) {
+                        once();
+                    }
+                    return written.has_value();
+                });
+            } else {
+                now = only(execute(connection,
+                                   "SELECT * FROM " + at.table + at.where() + " LIMIT 2",
+                                   {row.value}),
+                           row);
                 if (now) {
                     once();
                 }
-                return written.has_value();
-            });
-        } else {
-            now = only(
-                execute(
-                    connection, "SELECT * FROM " + at.table + at.where() + " LIMIT 2", {row.value}),
-                row);
-            if (now) {
-                once();
             }
+        };
+    for (int attempt = 1;; ++attempt) {
+        std::optional<fields> now;
+        std::optional<std::int64_t> written;
+        bool there = true;
+        try {
+            attempt_at(attempt, now, written);
+            there = now.has_value();
+        } catch (const error& thrown) {
+            // Where sessions begin in REPEATABLE READ, that is how the server tells of whoever was
+            // first. A transaction of the caller's has failed by it.
+            if (in_change || guard::has_transaction(connection) || !is_conflict(thrown)) {
+                throw;
+            }
+            written.reset();
         }
-        if (!now) {
+        if (!there) {
             return std::nullopt;
         }
         if (written) {

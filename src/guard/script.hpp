@@ -7,7 +7,7 @@
 
 namespace dibs::guard {
 
-inline constexpr int script_version = 2;
+inline constexpr int script_version = 3;
 
 /// For this schema. Requires: is_schema_name(schema).
 [[nodiscard]] std::string script(std::string_view schema, int version = script_version);

@@ -109,6 +109,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -185,6 +186,13 @@ class store : public core::batch_target {
     /// to tell. Blocks for as long as its disk takes: for an operator's command, never on the
     /// executor. Thread safety: any thread, but not while `close` runs.
     [[nodiscard]] virtual std::vector<finding> diagnose() { return {}; }
+
+    /// How many late writes and claims were refused under `key` by what guards the data in the same
+    /// database: never too few. Empty: there is nothing of the kind. Blocks, as `diagnose`. Thread
+    /// safety: as `diagnose`.
+    [[nodiscard]] virtual std::optional<std::uint64_t> refused_writes(std::string_view) {
+        return {};
+    }
 
     // A blocking caller would pay two thread hops on a store that works in a thread of its own.
     // Instead it may lend its thread: between begin_assist and end_assist the store may leave work

@@ -138,6 +138,78 @@ TEST(Migration, OneRunsItAndThoseWhoWaitDoNotHoldUpAConcurrentIndex) {
     EXPECT_EQ(server.ask("SELECT count(*) FROM started"), "1");
 }
 
+TEST(GuardCommand, ShowAndDoctorTellWhatWasRefused) {
+    const folder here;
+    const postgres_server server;
+    const auto ask = [&](const std::vector<std::string>& words) {
+        auto how = dibs_on(here, words);
+        how.variables["DIBS_STORE"] = server.url();
+        return process(how).wait();
+    };
+    ASSERT_EQ(ask({"run", "k", "true"}).status, 0);
+    // Nothing is said of what is not there.
+    EXPECT_FALSE(has(ask({"show", "k"}).out, "refused"));
+    EXPECT_FALSE(has(ask({"show", "k", "--json"}).out, "refused"));
+    EXPECT_FALSE(has(ask({"doctor"}).out, "guard"));
+    ASSERT_EQ(ask({"guard", "install"}).status, 0);
+    EXPECT_TRUE(has(ask({"show", "k"}).out, "refused     no write and no claim"))
+        << ask({"show", "k"}).out;
+    EXPECT_TRUE(has(ask({"doctor"}).out, "0 tables protected; refused 0 writes and 0 claims"));
+    ASSERT_EQ(server.ask("CREATE TABLE sale(id int, day int) PARTITION BY RANGE (day);"
+                         "CREATE TABLE sale_1 PARTITION OF sale FOR VALUES FROM (0) TO (10);"
+                         "SELECT dibs.protect('sale');"
+                         "INSERT INTO sale SELECT 1, 1 FROM dibs.claim('k', 5)"),
+              "1");
+    for (const auto* late : {"INSERT INTO sale SELECT 1, 1 FROM dibs.claim('k', 4)",
+                             "UPDATE sale SET id = 2 FROM dibs.fence('k', 4)",
+                             "DELETE FROM sale"}) {
+        ASSERT_TRUE(has(server.ask(late), "ZD00")) << late;
+    }
+    EXPECT_TRUE(has(ask({"show", "k"}).out, "refused     2 writes and claims at most"))
+        << ask({"show", "k"}).out;
+    EXPECT_TRUE(has(ask({"show", "k", "--json"}).out, "\"refused_at_most\": 2"))
+        << ask({"show", "k", "--json"}).out;
+    EXPECT_TRUE(has(ask({"show", "other"}).out, "refused     no write"));
+    const auto sound = ask({"doctor"}).out;
+    EXPECT_TRUE(has(sound, "1 table protected; refused 2 writes and 1 claim\n")) << sound;
+    EXPECT_TRUE(has(sound, "ok       guarded table   public.sale: refused 2 writes\n")) << sound;
+    ASSERT_EQ(server.ask("ALTER TABLE sale_1 DISABLE TRIGGER zzz_dibs_fence;"
+                         "CREATE TABLE sale_2 PARTITION OF sale FOR VALUES FROM (10) TO (20)"),
+              "");
+    const auto open = ask({"doctor"}).out;
+    EXPECT_TRUE(has(open, "warning  guarded table   public.sale_1: its writes are not checked"))
+        << open;
+    EXPECT_TRUE(has(open, "warning  guarded table   public.sale_2: TRUNCATE of it")) << open;
+    EXPECT_TRUE(has(ask({"doctor", "--json"}).out, "public.sale_1: its writes are not checked"));
+    // Of an earlier release.
+    ASSERT_EQ(
+        server.ask("DROP FUNCTION dibs.guard_gaps(), dibs.guard_refused(text);"
+                   "CREATE OR REPLACE FUNCTION dibs.guard_report() RETURNS TABLE(relation "
+                   "text, key text, unfenced text, refused bigint, enabled boolean) "
+                   "LANGUAGE sql AS $$SELECT 'public.sale', NULL, 'refuse', 2::bigint, true$$"),
+        "");
+    EXPECT_TRUE(has(ask({"doctor"}).out, "dibs guard install brings it up to date"));
+    EXPECT_FALSE(has(ask({"show", "k"}).out, "refused"));
+}
+
+TEST(GuardCommand, WhatOthersPutUnderItsNamesIsNotCalled) {
+    const folder here;
+    const postgres_server server;
+    const auto store = server.url();
+    ASSERT_EQ(run_dibs(here, {"run", "--store", store, "k", "true"}).status, 0);
+    ASSERT_EQ(server.ask("CREATE ROLE mig LOGIN; GRANT CREATE, USAGE ON SCHEMA dibs TO mig"), "");
+    ASSERT_EQ(
+        server.connect("postgres", "mig")
+            .ask("CREATE FUNCTION dibs.guard_refused(text) RETURNS bigint LANGUAGE sql AS "
+                 "'ALTER ROLE mig SUPERUSER; SELECT 1::bigint';"
+                 "CREATE FUNCTION dibs.guard_report() RETURNS TABLE(relation text, refused "
+                 "bigint) LANGUAGE sql AS 'ALTER ROLE mig SUPERUSER; SELECT ''x'', 1::bigint'"),
+        "");
+    EXPECT_FALSE(has(run_dibs(here, {"show", "k", "--store", store}).out, "refused"));
+    EXPECT_FALSE(has(run_dibs(here, {"doctor", "--store", store}).out, "guard"));
+    EXPECT_EQ(server.ask("SELECT rolsuper FROM pg_roles WHERE rolname = 'mig'"), "f");
+}
+
 std::string tables_of(const postgres_server& server) {
     return server.ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'dibs'");
 }
@@ -163,6 +235,7 @@ TEST(PostgresPlace, LookingMakesNoTables) {
     ASSERT_EQ(run_dibs(here, {"run", "--store", server.url(), "k", "true"}).status, 0);
     EXPECT_EQ(tables_of(server), "1");
     EXPECT_EQ(run_dibs(here, {"ls", "--store", server.url()}).status, 0);
+    EXPECT_FALSE(has(run_dibs(here, {"show", "k", "--store", server.url()}).out, "create"));
     EXPECT_EQ(run_dibs(here, {"run", "--store", server.url() + "?create=no", "k", "true"}).status,
               0);
 }

@@ -119,6 +119,101 @@ TEST_F(Fence, RefusalsAreCountedThoughTheirTransactionsAreRolledBack) {
     EXPECT_EQ(server_.refused("public.product"), "3");
 }
 
+// Whoever truncates may restart what the columns own, and the count is one of them.
+TEST_F(Fence, RestartingTheIdentityKeepsTheCountOfRefusals) {
+    EXPECT_TRUE(is_error(server_.ask("UPDATE product SET stock = 1"), "ZD002"));
+    EXPECT_TRUE(is_error(server_.ask("UPDATE product SET stock = 1"), "ZD002"));
+    EXPECT_EQ(write(5, "TRUNCATE product RESTART IDENTITY"), "");
+    EXPECT_EQ(server_.refused("public.product"), "2");
+    EXPECT_TRUE(is_error(server_.ask("INSERT INTO product VALUES(1, 1)"), "ZD002"));
+    EXPECT_EQ(server_.refused("public.product"), "3");
+    // Also of one that is rolled back, and of a whole partitioned table.
+    auto session = server_.connect();
+    session.ask("BEGIN; SELECT dibs.fence('k', 6)");
+    EXPECT_EQ(session.ask("TRUNCATE product RESTART IDENTITY"), "");
+    session.ask("ROLLBACK");
+    EXPECT_EQ(server_.refused("public.product"), "3");
+    ASSERT_EQ(server_.ask("CREATE TABLE sale(id serial, day int) PARTITION BY RANGE (day);"
+                          "CREATE TABLE sale_1 PARTITION OF sale FOR VALUES FROM (0) TO (10);"
+                          "SELECT dibs.protect('sale')"),
+              "");
+    EXPECT_TRUE(is_error(server_.ask("INSERT INTO sale(day) VALUES(1)"), "ZD002"));
+    EXPECT_EQ(write(5, "TRUNCATE sale_1 RESTART IDENTITY"), "");
+    EXPECT_EQ(write(5, "TRUNCATE sale RESTART IDENTITY"), "");
+    EXPECT_EQ(server_.refused("public.sale"), "1");
+}
+
+TEST_F(Fence, RefusalsAreCountedByKeyToo) {
+    const auto of_key = [&](const std::string& key) {
+        return server_.ask("SELECT dibs.guard_refused('" + key + "')");
+    };
+    EXPECT_EQ(of_key("k"), "0");
+    EXPECT_EQ(write(5, "UPDATE product SET stock = 9"), "2");
+    EXPECT_TRUE(is_error(write(4, "UPDATE product SET stock = 1"), "ZD001"));
+    EXPECT_EQ(of_key("k"), "1");
+    EXPECT_EQ(server_.ask("SELECT dibs.claim('k', 6)"), "6");
+    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.claim('k', 5)"), "ZD001"));
+    EXPECT_EQ(of_key("k"), "2");
+    EXPECT_EQ(of_key("other"), "0");
+    ASSERT_EQ(server_.ask("SELECT dibs.protect('product', 'product:{id}')"), "");
+    EXPECT_TRUE(is_error(server_.ask("UPDATE product SET stock = 1 WHERE id = 2"), "ZD002"));
+    EXPECT_EQ(of_key("product:2"), "1");
+    EXPECT_EQ(of_key("product:1"), "0");
+    // Of many keys each is told no less than what it was refused, and most no more.
+    ASSERT_EQ(
+        server_.ask("DO $$ BEGIN FOR i IN 1..20 LOOP FOR n IN 1..i LOOP BEGIN "
+                    "PERFORM dibs.refuse_stale('dibs.refused_claims', 'many:' || i, 1, 2, NULL); "
+                    "EXCEPTION WHEN SQLSTATE 'ZD001' THEN NULL; END; END LOOP; END LOOP; END $$"),
+        "");
+    EXPECT_EQ(server_.ask("SELECT bool_and(dibs.guard_refused('many:' || i) >= i) FROM "
+                          "generate_series(1, 20) i"),
+              "t");
+    EXPECT_EQ(server_.ask("SELECT count(*) >= 10 FROM generate_series(1, 20) i WHERE "
+                          "dibs.guard_refused('many:' || i) = i"),
+              "t");
+    // Anybody may look and count up, and nobody down.
+    ASSERT_EQ(server_.ask("CREATE ROLE app LOGIN; GRANT ALL ON product TO app"), "");
+    auto app = server_.connect("postgres", "app");
+    EXPECT_TRUE(is_error(app.ask("UPDATE product SET stock = 1 WHERE id = 1"), "ZD002"));
+    EXPECT_EQ(app.ask("SELECT dibs.guard_refused('product:1')"), "1");
+    EXPECT_TRUE(is_error(app.ask("SELECT setval('dibs.refused_1_0', 1)"), "42501"));
+}
+
+TEST_F(Fence, TheReportTellsWhatIsOpenAllTheSame) {
+    ASSERT_EQ(server_.ask("CREATE TABLE sale(id int, day int) PARTITION BY RANGE (day);"
+                          "CREATE TABLE sale_1 PARTITION OF sale FOR VALUES FROM (0) TO (10);"
+                          "CREATE TABLE sale_2 PARTITION OF sale FOR VALUES FROM (10) TO (20);"
+                          "SELECT dibs.protect('sale')"),
+              "");
+    const std::string enabled = "SELECT enabled FROM dibs.guard_report() WHERE relation = ";
+    const std::string gaps = "SELECT * FROM dibs.guard_gaps()";
+    EXPECT_EQ(server_.ask(enabled + "'public.sale'"), "t");
+    EXPECT_EQ(server_.ask(gaps), "");
+    ASSERT_EQ(server_.ask("ALTER TABLE sale_2 DISABLE TRIGGER zzz_dibs_fence"), "");
+    EXPECT_EQ(server_.ask(enabled + "'public.sale'"), "f");
+    EXPECT_EQ(server_.ask(enabled + "'public.product'"), "t");
+    EXPECT_EQ(server_.ask(gaps), "public.sale|public.sale_2|writes");
+    ASSERT_EQ(server_.ask("ALTER TABLE sale_2 ENABLE TRIGGER zzz_dibs_fence;"
+                          "CREATE TABLE sale_3 PARTITION OF sale FOR VALUES FROM (20) TO (30)"),
+              "");
+    EXPECT_EQ(server_.ask(enabled + "'public.sale'"), "t");
+    EXPECT_EQ(server_.ask(gaps), "public.sale|public.sale_3|TRUNCATE of it by name");
+    EXPECT_EQ(server_.ask("SELECT dibs.protect('sale')"), "");
+    EXPECT_EQ(server_.ask(gaps), "");
+    EXPECT_TRUE(is_error(server_.ask("TRUNCATE sale_3"), "ZD002"));
+}
+
+TEST_F(Fence, AKeyMayHoldAnyCharacter) {
+    // What looks like a zero byte to who reads the trigger's arguments as escaped text.
+    ASSERT_EQ(server_.ask(R"(SELECT dibs.protect('product', E'a\\000b\\''{id}é'))"), "");
+    EXPECT_EQ(server_.ask("SELECT key, refused, enabled FROM dibs.guard_report() WHERE relation = "
+                          "'public.product'"),
+              R"(a\000b\'{id}é|0|t)");
+    EXPECT_EQ(server_.ask(R"(UPDATE product SET stock = 9 FROM dibs.fence(E'a\\000b\\''1é', 5))"
+                          " WHERE id = 1"),
+              "1");
+}
+
 TEST_F(Fence, InsertOrUpdateGoesByTheRowThatIsThere) {
     const std::string upsert =
         "INSERT INTO product VALUES(1, 1) ON CONFLICT (id) DO UPDATE SET stock = excluded.stock";
@@ -263,7 +358,8 @@ TEST_F(Fence, UnprotectTakesItBack) {
     EXPECT_EQ(server_.ask("SELECT dibs.unprotect('product', drop_column => true); "
                           "SELECT * FROM product ORDER BY id"),
               "1|8\n2|8");
-    EXPECT_EQ(server_.ask("SELECT count(*) FROM pg_class WHERE relname LIKE 'refused\\_%'"), "1");
+    EXPECT_EQ(server_.ask("SELECT count(*) FROM pg_class WHERE relname LIKE 'dibs\\_refused\\_%'"),
+              "0");
 }
 
 TEST_F(Fence, AWriterWaitsForTheRowAndIsThenJudgedByWhatIsThere) {
@@ -341,6 +437,9 @@ TEST_F(Fence, NonsenseIsRefused) {
                              "SELECT dibs.fence('k', -1)",
                              "SELECT dibs.fence(NULL, 5)",
                              "SELECT dibs.claim('k', NULL)",
+                             "SELECT dibs.protect('product', '')",
+                             "SELECT dibs.protect('product', 'product:{id')",
+                             "SELECT dibs.protect('product', 'product:{id}{')",
                              "SELECT dibs.protect('product', unfenced => 'perhaps')"}) {
         EXPECT_TRUE(is_error(server_.ask(call), "22023")) << call;
     }
@@ -348,6 +447,28 @@ TEST_F(Fence, NonsenseIsRefused) {
                          "ZD001"));
     EXPECT_TRUE(
         is_error(server_.ask("CREATE TABLE odd(fence text); SELECT dibs.protect('odd')"), "42804"));
+    for (const char* column : {"bigint GENERATED ALWAYS AS (1) STORED",
+                               "bigint GENERATED ALWAYS AS IDENTITY",
+                               "bigint GENERATED BY DEFAULT AS IDENTITY"}) {
+        EXPECT_TRUE(is_error(server_.ask("CREATE TABLE odd(id int, fence " + std::string{column} +
+                                         "); SELECT dibs.protect('odd')"),
+                             "42804"))
+            << column;
+    }
+    // Whoever gives no fence leaves none.
+    ASSERT_EQ(server_.ask("CREATE TABLE full_one(id int, fence bigint NOT NULL)"), "");
+    EXPECT_TRUE(
+        is_error(server_.ask("SELECT dibs.protect('full_one', unfenced => 'allow')"), "42804"));
+    EXPECT_EQ(server_.ask("SELECT dibs.protect('full_one')"), "");
+    EXPECT_EQ(write(5, "INSERT INTO full_one VALUES(1)"), "1");
+}
+
+TEST_F(Fence, AWaitMayBeAsLongAsAnybodyLikes) {
+    EXPECT_EQ(server_.ask("SELECT dibs.claim('k', 5, '100 days')"), "5");
+    EXPECT_EQ(
+        server_.ask("SELECT dibs.lock_row('product', '{\"id\": 1}', '100 years') ->> 'stock'"),
+        "10");
+    EXPECT_EQ(server_.ask("SELECT dibs.xact_lock('k', '100 days')"), "t");
 }
 
 TEST_F(Fence, OutlivesAServerThatIsKilled) {

@@ -25,6 +25,11 @@ class guarded_server : public postgres_server {
     }
 };
 
+/// Takes away what version 3 of the guard brought, beside its functions.
+inline constexpr const char* as_of_before_version_3 =
+    "DO $$ BEGIN FOR r IN 1..2 LOOP FOR c IN 0..31 LOOP EXECUTE "
+    "format('DROP SEQUENCE dibs.refused_%s_%s', r, c); END LOOP; END LOOP; END $$";
+
 /// Whether the answer is an error of that state.
 [[nodiscard]] inline bool is_error(const std::string& answer, const std::string& state) {
     return answer.starts_with(state + ": ");

@@ -143,6 +143,41 @@ TEST(Install, AnOldWayOfReadingTextsChangesNothing) {
     EXPECT_EQ(old.ask("SELECT to_hex(dibs.lock_number('invoice:1'))"), "805e300bd7e96a65");
 }
 
+TEST(Install, DefaultPrivilegesDoNotMatter) {
+    const postgres_server server;
+    ASSERT_EQ(server.ask("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;"
+                         "ALTER DEFAULT PRIVILEGES REVOKE USAGE, SELECT ON SEQUENCES FROM PUBLIC;"
+                         "CREATE ROLE app LOGIN"),
+              "");
+    ASSERT_EQ(install_error(server), std::error_code{});
+    ASSERT_EQ(server.ask("CREATE TABLE t(id int); INSERT INTO t VALUES(1); GRANT ALL ON t TO app;"
+                         "SELECT dibs.protect('t')"),
+              "");
+    auto app = server.connect("postgres", "app");
+    EXPECT_EQ(app.ask("UPDATE t SET id = 2 FROM dibs.fence('k', 7)"), "1");
+    EXPECT_TRUE(is_error(app.ask("UPDATE t SET id = 2 FROM dibs.fence('k', 6)"), "ZD001"));
+    EXPECT_TRUE(is_error(app.ask("UPDATE t SET id = 2"), "ZD002"));
+    EXPECT_EQ(app.ask("SELECT refused FROM dibs.guard_report() WHERE relation = 'public.t'"), "2");
+    EXPECT_EQ(app.ask("SELECT dibs.guard_refused('k')"), "1");
+    EXPECT_TRUE(is_error(app.ask("SELECT dibs.claim('k', 7)"), "42501"));
+}
+
+TEST(Install, BringsAnOlderOneUpToDate) {
+    const guarded_server server;
+    // As version 2 left it.
+    ASSERT_EQ(server.ask(as_of_before_version_3), "");
+    ASSERT_EQ(server.ask("UPDATE dibs.guard_version SET version = 2;"
+                         "CREATE TABLE t(id int); SELECT dibs.protect('t')"),
+              "");
+    EXPECT_TRUE(is_error(server.ask("INSERT INTO t VALUES(1)"), "ZD002"));
+    EXPECT_EQ(install_error(server), std::error_code{});
+    EXPECT_EQ(server.ask("SELECT dibs.guard_refused('k')"), "0");
+    EXPECT_EQ(server.refused("public.t"), "1");
+    EXPECT_TRUE(is_error(server.ask("BEGIN; SELECT dibs.fence('k', 7); SELECT dibs.fence('k', 6)"),
+                         "ZD001"));
+    EXPECT_EQ(server.ask("SELECT dibs.guard_refused('k')"), "1");
+}
+
 TEST(Install, SurvivesDumpAndRestore) {
     const guarded_server server;
     ASSERT_EQ(server.ask("CREATE TABLE t(id int); INSERT INTO t VALUES(1);"

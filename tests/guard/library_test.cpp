@@ -188,6 +188,78 @@ TEST_F(Library, UpdateVersionedReadsAnewAfterAConflict) {
         3);
 }
 
+TEST_F(Library, UpdateVersionedTriesAgainWhatTheServerCallsAConflict) {
+    for (const int lock_after : {0, 1}) {
+        ASSERT_EQ(server_.ask("UPDATE product SET stock = 10, version = version"), "1");
+        auto session = server_.connect();
+        auto other = server_.connect();
+        ASSERT_EQ(session.ask("SET default_transaction_isolation = 'repeatable read'"), "");
+        postgres::retry_options options;
+        options.lock_after = lock_after;
+        int calls = 0;
+        std::thread first;
+        const auto done = postgres::update_versioned(
+            session.raw(),
+            first_,
+            [&](const fields& now) {
+                if (++calls == 1) {
+                    // Somebody has the row, and commits when this one waits for it.
+                    EXPECT_EQ(other.ask("BEGIN; UPDATE product SET stock = stock - 3"), "1");
+                    first = std::thread([&] {
+                        EXPECT_TRUE(eventually([&] { return server_.has_waiting_session(); }));
+                        EXPECT_EQ(other.ask("COMMIT"), "");
+                    });
+                }
+                return fields{{"stock", std::to_string(stock_of(now) - 2)}};
+            },
+            options);
+        first.join();
+        ASSERT_TRUE(done);
+        EXPECT_EQ(done->attempts, 2);
+        EXPECT_EQ(stock(), "5");
+    }
+    // In a transaction of the caller's the conflict is told: all of it has to be done again.
+    auto session = server_.connect();
+    ASSERT_EQ(session.ask("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM product"),
+              "1");
+    ASSERT_EQ(server_.ask("UPDATE product SET stock = 20"), "1");
+    int calls = 0;
+    EXPECT_EQ(error_of([&] {
+                  (void)postgres::update_versioned(session.raw(), first_, [&](const fields&) {
+                      ++calls;
+                      return fields{{"stock", "1"}};
+                  });
+              }),
+              condition::retryable);
+    EXPECT_EQ(calls, 1);
+    session.ask("ROLLBACK");
+    // What the caller's own work met is the caller's.
+    EXPECT_EQ(error_of([&] {
+                  (void)postgres::update_versioned(
+                      session.raw(), first_, [&](const fields&) -> fields {
+                          ++calls;
+                          (void)postgres::execute(
+                              session.raw(),
+                              "DO $$ BEGIN RAISE SQLSTATE '40001' USING MESSAGE = 'mine'; END $$");
+                          return {};
+                      });
+              }),
+              condition::retryable);
+    EXPECT_EQ(calls, 2);
+}
+
+TEST_F(Library, AWaitMayBeAsLongAsAnybodyLikes) {
+    auto session = server_.connect();
+    const auto longest = std::chrono::milliseconds::max();
+    EXPECT_EQ(postgres::with_row_lock(session.raw(), first_, longest, [](const fields&) {}),
+              locked::done);
+    EXPECT_TRUE(postgres::with_xact_lock(session.raw(), "k", longest, [] {}));
+    postgres::fence_options options;
+    options.wait = std::chrono::hours{24 * 100};
+    postgres::fenced(
+        session.raw(), "k", 7, [] {}, options);
+}
+
 TEST_F(Library, UpdateVersionedGivesUpOnlyAfterItsAttempts) {
     auto session = server_.connect();
     postgres::retry_options few;

@@ -5,12 +5,15 @@
 #include "cli/output/json.hpp"
 #include "cli/output/speech.hpp"
 #include "cli/settings/identity.hpp"
+#include "client/diagnosis.hpp"
 #include "core/key.hpp"
 
 #include <dibs/options.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace dibs::cli {
@@ -123,7 +126,16 @@ std::string about_result(const dibs::result& kept) {
            line("  fresh", kept.fresh ? "yes: nobody may acquire the key" : "no");
 }
 
-std::string as_text(const dibs::record& record, const dibs::store_info& store) {
+std::string about_refusals(std::uint64_t count) {
+    return line("refused",
+                count == 0   ? "no write and no claim, by the guard"
+                : count == 1 ? "1 write or claim, by the guard"
+                             : std::to_string(count) + " writes and claims at most, by the guard");
+}
+
+std::string as_text(const dibs::record& record,
+                    const dibs::store_info& store,
+                    std::optional<std::uint64_t> refused) {
     std::string text = line("key", core::printable(record.key));
     for (const auto& who : record.holders) {
         text += about_holder(who, record, is_you(who, record.key), store.notices_death);
@@ -147,6 +159,9 @@ std::string as_text(const dibs::record& record, const dibs::store_info& store) {
     if (record.kept) {
         text += about_result(*record.kept);
     }
+    if (refused) {
+        text += about_refusals(*refused);
+    }
     return text + line("store", store.location + " (excludes: " + store.scope + ")");
 }
 
@@ -165,16 +180,19 @@ int show_command(const global_options& global, words given) {
     auto store = use_store(global, found, "dibs show", store_use::existing);
     const auto record = look_at(store, key);
     const auto info = store.through.store();
+    const auto refused = detail::refused_writes(store.through, key);
     std::string text;
     if (found.has("json")) {
         const bool you = std::any_of(record.holders.begin(),
                                      record.holders.end(),
                                      [&](const auto& who) { return is_you(who, key); });
-        text = record_json(record,
-                           {{"held_by_you", you}, {"store", store.shown}, {"scope", info.scope}}) +
-               "\n";
+        json_object more{{"held_by_you", you}, {"store", store.shown}, {"scope", info.scope}};
+        if (refused) {
+            more.emplace_back("refused_at_most", *refused);
+        }
+        text = record_json(record, more) + "\n";
     } else {
-        text = as_text(record, info);
+        text = as_text(record, info, refused);
     }
     deliver(text);
     return exit_status::ok;

@@ -26,6 +26,7 @@ DECLARE
     installed int;
     grantee text;
     stranger text;
+    one text;
 BEGIN
     IF pg_catalog.current_setting('server_version_num')::int < 130000 THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'the guard needs PostgreSQL 13 or newer';
@@ -115,6 +116,14 @@ BEGIN
     END IF;
 
     -- 2: nothing new in the tables. A release of before would let others create in the schema again.
+
+    IF installed < 3 THEN
+        -- What was refused under a key: guard_refused(). Everybody may count, and nobody count back.
+        FOREACH one IN ARRAY {key_counters} LOOP
+            EXECUTE pg_catalog.format('CREATE SEQUENCE {schema}.%I', one);
+            EXECUTE pg_catalog.format('GRANT USAGE, SELECT ON SEQUENCE {schema}.%I TO PUBLIC', one);
+        END LOOP;
+    END IF;
 
     UPDATE {schema}.guard_version v SET version = offered WHERE v.version < offered;
 END

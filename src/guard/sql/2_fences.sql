@@ -25,18 +25,75 @@ LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f
                         AND s.relname ~ '^refused_[0-9a-f]{8}-[0-9a-f]{4}$') END
 $f$;
 
--- Raises ZD001, and counts it in `counter` for good. Whoever may not count is refused all the same.
+-- What a counter has counted. TRUNCATE … RESTART IDENTITY takes it back to its start: see guard_keep_count().
+CREATE OR REPLACE FUNCTION {schema}.guard_counted(counter regclass) RETURNS bigint
+LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT coalesce(pg_sequence_last_value(counter),
+                    (SELECT s.seqstart - 1 FROM pg_sequence s WHERE s.seqrelid = counter), 0)
+$f$;
+
+-- The two counters of a key, one in each row of 32. Others may share either.
+CREATE OR REPLACE FUNCTION {schema}.guard_key_counters(key text) RETURNS regclass[]
+LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT ARRAY(SELECT format('%s.refused_%s_%s', {schema_text}, r,
+                               get_byte(sha256(convert_to(key, 'UTF8')), r) % 32)::regclass
+                 FROM generate_series(1, 2) r)
+$f$;
+
+-- How many writes and claims under the key were refused: never too few, and too many where others share both of its
+-- counters, of which there are 1,024 pairs.
+CREATE OR REPLACE FUNCTION {schema}.guard_refused(key text) RETURNS bigint
+LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT min({schema}.guard_counted(c)) FROM unnest({schema}.guard_key_counters(key)) c
+$f$;
+
+-- Counts a refusal for good: nextval() is what a rollback does not take back. Whoever may not count is refused all the
+-- same.
+CREATE OR REPLACE FUNCTION {schema}.guard_note(counter text, relation regclass, key text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    PERFORM nextval({schema}.guard_counter_named(counter, relation));
+    IF key IS NOT NULL THEN
+        PERFORM nextval(c) FROM unnest({schema}.guard_key_counters(key)) c;
+    END IF;
+EXCEPTION WHEN insufficient_privilege OR undefined_table OR read_only_sql_transaction OR
+               character_not_in_repertoire OR untranslatable_character THEN
+    NULL;
+END
+$f$;
+
+-- What a trigger was given: the words between zero bytes.
+CREATE OR REPLACE FUNCTION {schema}.guard_words(arguments bytea) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    zero constant bytea := decode('00', 'hex');
+    rest bytea := arguments;
+    at int := position(zero IN rest);
+    words text[] := '{}';
+BEGIN
+    WHILE at > 0 LOOP
+        words := words || convert_from(substr(rest, 1, at - 1), getdatabaseencoding());
+        rest := substr(rest, at + 1);
+        at := position(zero IN rest);
+    END LOOP;
+    RETURN words;
+END
+$f$;
+
+-- For lock_timeout, which takes up to 24 days.
+CREATE OR REPLACE FUNCTION {schema}.guard_patience(wait interval) RETURNS text
+LANGUAGE sql IMMUTABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT least(2147483647, greatest(1, ceil(extract(epoch FROM wait) * 1000)))::bigint::text || 'ms'
+$f$;
+
+-- Raises ZD001, and counts it.
 CREATE OR REPLACE FUNCTION {schema}.refuse_stale(counter text, key text, fence bigint, newest bigint,
                                                  relation regclass) RETURNS void
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
-    BEGIN
-        PERFORM nextval({schema}.guard_counter_named(counter, relation));
-    EXCEPTION WHEN insufficient_privilege OR undefined_table OR read_only_sql_transaction THEN
-        NULL;
-    END;
     key := coalesce(key, (SELECT min(k) FROM jsonb_object_keys(
                               nullif(current_setting('dibs.fences', true), '')::jsonb) k));
+    PERFORM {schema}.guard_note(counter, relation, key);
     RAISE EXCEPTION USING ERRCODE = 'ZD001',
         MESSAGE = format('fence %s of key "%s" is stale: fence %s has been here', fence, key, newest),
         DETAIL = jsonb_build_object('key', key, 'fence', fence, 'newest', newest, 'table', relation::text)::text,
@@ -48,11 +105,7 @@ $f$;
 CREATE OR REPLACE FUNCTION {schema}.refuse_unfenced(counter text, relation regclass, key text, why text) RETURNS void
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
-    BEGIN
-        PERFORM nextval({schema}.guard_counter_named(counter, relation));
-    EXCEPTION WHEN insufficient_privilege OR undefined_table OR read_only_sql_transaction THEN
-        NULL;
-    END;
+    PERFORM {schema}.guard_note(counter, relation, key);
     RAISE EXCEPTION USING ERRCODE = 'ZD002',
         MESSAGE = format('%s is protected, and %s', relation, why),
         DETAIL = jsonb_build_object('table', relation::text, 'key', key)::text,
@@ -105,7 +158,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.fence(claim.key, claim.fence);
     IF wait IS NOT NULL THEN
-        PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM wait) * 1000))::text || 'ms', true);
+        PERFORM set_config('lock_timeout', {schema}.guard_patience(wait), true);
     END IF;
     -- The row is written for the same fence too: one that was only locked would not count as changed to who waited
     -- for it in REPEATABLE READ, and goes on with a snapshot of before (40001 now).
@@ -225,6 +278,23 @@ BEGIN
 END
 $f$;
 
+-- TRUNCATE … RESTART IDENTITY takes what the table's columns own back to its start: so that is, before it comes to it,
+-- what was counted so far. Whoever may not change a counter may not restart it either. Not before it is sure that
+-- nothing is refused: what this transaction counts after it goes with its rollback.
+CREATE OR REPLACE FUNCTION {schema}.guard_keep_count(relation regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    counter regclass := {schema}.guard_counter(relation);
+    counted bigint := {schema}.guard_counted(counter);
+BEGIN
+    IF counted > 0 AND coalesce(pg_partition_root(relation), relation) = relation THEN
+        EXECUTE format('ALTER SEQUENCE %s START WITH %s', counter, counted + 1);
+    END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+    NULL;
+END
+$f$;
+
 -- TRUNCATE has no rows to look at, and nobody else at work on them: it asks for the newest fence of all.
 CREATE OR REPLACE FUNCTION {schema}.check_truncate() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
@@ -239,6 +309,7 @@ BEGIN
             PERFORM {schema}.refuse_unfenced(TG_ARGV[0], TG_RELID::regclass, NULL::text,
                                              'no fence was given'::text);
         END IF;
+        PERFORM {schema}.guard_keep_count(TG_RELID::regclass);
         RETURN NULL;
     END IF;
     -- A snapshot of before would not show what TRUNCATE takes away.
@@ -250,6 +321,7 @@ BEGIN
     IF newest > mine THEN
         PERFORM {schema}.refuse_stale(TG_ARGV[0], NULL::text, mine, newest, TG_RELID::regclass);
     END IF;
+    PERFORM {schema}.guard_keep_count(TG_RELID::regclass);
     RETURN NULL;
 END
 $f$;
@@ -265,7 +337,7 @@ LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp
 DECLARE
     kind "char";
     part boolean;
-    type_now oid;
+    column_now record;
     counter text;
     word text;
     schema_of_table name;
@@ -284,6 +356,10 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = 'unfenced is ''refuse'' or ''allow''';
     END IF;
+    IF key = '' OR regexp_replace(key, '[{][^}]*[}]', '', 'g') LIKE '%{%' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('the key "%s" is no text with columns in braces, as product:{id}', key);
+    END IF;
     FOR word IN SELECT m[1] FROM regexp_matches(coalesce(key, ''), '[{]([^}]*)[}]', 'g') m LOOP
         IF NOT EXISTS (SELECT FROM pg_attribute a
                        WHERE a.attrelid = relation AND a.attname = word AND a.attnum > 0 AND NOT a.attisdropped) THEN
@@ -292,16 +368,20 @@ BEGIN
         END IF;
     END LOOP;
 
-    SELECT a.atttypid INTO type_now FROM pg_attribute a
-        WHERE a.attrelid = relation AND a.attname = 'fence' AND NOT a.attisdropped;
-    IF type_now IS NULL THEN
+    SELECT a.atttypid AS type_now, a.attgenerated <> '' OR a.attidentity <> '' AS made, a.attnotnull AS full
+        INTO column_now FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = 'fence' AND NOT a.attisdropped;
+    IF NOT FOUND THEN
         EXECUTE format('ALTER TABLE %s ADD COLUMN fence bigint', relation);
-    ELSIF type_now <> 'bigint'::regtype THEN
+    ELSIF column_now.type_now <> 'bigint'::regtype OR column_now.made THEN
         RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-            MESSAGE = format('%s has a column "fence" already, and it is no bigint', relation);
+            MESSAGE = format('%s has a column "fence" already, and it is no plain bigint', relation);
+    ELSIF column_now.full AND unfenced = 'allow' THEN
+        RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+            MESSAGE = format('the column "fence" of %s is NOT NULL, and rows without one are to be allowed', relation),
+            HINT = format('ALTER TABLE %s ALTER COLUMN fence DROP NOT NULL', relation);
     END IF;
 
-    SELECT split_part(encode(t.tgargs, 'escape'), chr(92) || '000', 1) INTO counter FROM pg_trigger t
+    SELECT ({schema}.guard_words(t.tgargs))[1] INTO counter FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
     IF counter IS NULL OR {schema}.guard_counter_named(counter, relation) IS NULL THEN
         counter := 'owned';
@@ -342,7 +422,7 @@ DECLARE
     counted regclass;
     one regclass;
 BEGIN
-    SELECT split_part(encode(t.tgargs, 'escape'), chr(92) || '000', 1) INTO counter FROM pg_trigger t
+    SELECT ({schema}.guard_words(t.tgargs))[1] INTO counter FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
     IF counter IS NULL AND drop_column THEN
         -- Its column may be anybody's.
@@ -364,8 +444,23 @@ BEGIN
 END
 $f$;
 
--- What is protected, and how many writes were refused. The count is exact while the server runs; after a crash it
--- may be too large by up to 32 where something was refused before.
+-- Where something that is protected is open all the same, and why. No row: nowhere.
+CREATE OR REPLACE FUNCTION {schema}.guard_gaps() RETURNS TABLE(relation text, place text, gap text)
+LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT t.tgrelid::regclass::text, m.relid::regclass::text,
+           CASE WHEN f.oid IS NULL OR f.tgenabled NOT IN ('O', 'A') THEN 'writes'
+                ELSE 'TRUNCATE of it by name' END
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+    CROSS JOIN LATERAL (SELECT t.tgrelid::oid AS relid UNION SELECT q.relid::oid FROM pg_partition_tree(t.tgrelid) q) m
+    LEFT JOIN pg_trigger f ON f.tgrelid = m.relid AND f.tgname = 'zzz_dibs_fence'
+    LEFT JOIN pg_trigger c ON c.tgrelid = m.relid AND c.tgname = 'zzz_dibs_truncate'
+    WHERE t.tgname = 'zzz_dibs_fence' AND t.tgparentid = 0 AND p.pronamespace = {schema_text}::regnamespace
+      AND (f.oid IS NULL OR f.tgenabled NOT IN ('O', 'A') OR c.oid IS NULL OR c.tgenabled NOT IN ('O', 'A'))
+    ORDER BY 1, 2
+$f$;
+
+-- What is protected, and how many writes were refused; `enabled`: all writes are checked, in all partitions. The count
+-- is exact while the server runs; after a crash it may be too large by up to 32 where something was refused before.
 CREATE OR REPLACE FUNCTION {schema}.guard_report()
 RETURNS TABLE(relation text, key text, unfenced text, refused bigint, enabled boolean)
 LANGUAGE plpgsql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
@@ -373,23 +468,23 @@ DECLARE
     one record;
     words text[];
 BEGIN
-    FOR one IN SELECT t.tgrelid, t.tgargs, t.tgenabled FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+    FOR one IN SELECT t.tgrelid, t.tgargs FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
                WHERE t.tgname = 'zzz_dibs_fence' AND t.tgparentid = 0
                  AND p.pronamespace = {schema_text}::regnamespace
                ORDER BY t.tgrelid::regclass::text LOOP
-        words := string_to_array(encode(one.tgargs, 'escape'), chr(92) || '000');
+        words := {schema}.guard_words(one.tgargs);
         relation := one.tgrelid::regclass::text;
         unfenced := words[2];
-        key := nullif(convert_from(decode(words[3], 'escape'), getdatabaseencoding()), '');
-        refused := coalesce(pg_sequence_last_value(
-                       {schema}.guard_counter_named(words[1], one.tgrelid::regclass)), 0);
-        enabled := one.tgenabled IN ('O', 'A');
+        key := words[3];
+        refused := {schema}.guard_counted({schema}.guard_counter_named(words[1], one.tgrelid::regclass));
+        enabled := NOT EXISTS (SELECT FROM {schema}.guard_gaps() g
+                               WHERE g.relation = guard_report.relation AND g.gap = 'writes');
         RETURN NEXT;
     END LOOP;
     relation := NULL;
     key := 'dibs.claim()';
     unfenced := NULL;
-    refused := coalesce(pg_sequence_last_value(({schema_text} || '.refused_claims')::regclass), 0);
+    refused := {schema}.guard_counted(({schema_text} || '.refused_claims')::regclass);
     enabled := true;
     RETURN NEXT;
 END

@@ -196,7 +196,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.refuse_several(relation, key);
     IF wait > interval '0' THEN
-        PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM wait) * 1000))::text || 'ms', true);
+        PERFORM set_config('lock_timeout', {schema}.guard_patience(wait), true);
     END IF;
     EXECUTE format('SELECT to_jsonb(t) FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k '
                    'WHERE %2$s FOR UPDATE OF t%3$s', relation, {schema}.guard_match(key),

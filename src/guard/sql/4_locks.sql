@@ -39,8 +39,7 @@ BEGIN
     END IF;
     BEGIN
         IF wait IS NOT NULL THEN
-            PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM wait) * 1000))::text || 'ms',
-                               true);
+            PERFORM set_config('lock_timeout', {schema}.guard_patience(wait), true);
         END IF;
         PERFORM pg_advisory_xact_lock({schema}.lock_number(name));
         PERFORM set_config('lock_timeout', before, true);

@@ -48,6 +48,14 @@ BEGIN
               AND c.relkind IN ('r', 'S') AND c.relowner <> owner::regrole LOOP
         EXECUTE one;
     END LOOP;
+    -- Also where ALTER DEFAULT PRIVILEGES would have it otherwise: triggers of everybody's tables call them.
+    FOR one IN
+        SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', p.oid::regprocedure)
+            FROM pg_catalog.pg_proc p
+            WHERE p.pronamespace = {schema_text}::regnamespace AND p.proname = ANY ({functions})
+              AND NOT p.prosecdef AND NOT pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE') LOOP
+        EXECUTE one;
+    END LOOP;
 END
 $do$;
 

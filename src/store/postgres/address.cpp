@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <utility>
 
 namespace dibs::store::postgres {
 
@@ -141,9 +142,10 @@ std::string address::schema_literal() const {
 
 std::optional<address> parse_address(std::string_view text, std::string& fault) {
     address made;
-    made.shown = core::printable(core::redacted_url(text), 500);
     const auto mark = std::min(text.find('?'), text.size());
     made.uri = text.substr(0, mark);
+    // How it is opened says nothing about where it is.
+    auto shown = made.uri;
     // libpq knows the two schemes in lower case alone.
     const auto colon = std::min(made.uri.find(':'), made.uri.size());
     std::transform(made.uri.begin(),
@@ -163,12 +165,17 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
     }
     auto options = mark < text.size() ? text.substr(mark + 1) : std::string_view{};
     char before = '?';
+    char shown_before = '?';
     while (!options.empty()) {
         const auto end = std::min(options.find('&'), options.size());
         const auto option = options.substr(0, end);
         options.remove_prefix(std::min(end + 1, options.size()));
         const auto equals = std::min(option.find('='), option.size());
         const auto name = option.substr(0, equals);
+        if (name != "create") {
+            shown += std::exchange(shown_before, '&');
+            shown += option;
+        }
         if (!is_ours(name, made)) {
             made.uri += before;
             made.uri += option;
@@ -184,6 +191,7 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
             return std::nullopt;
         }
     }
+    made.shown = core::printable(core::redacted_url(shown), 500);
     if (!libpq_understands(made.uri)) {
         fault = "libpq does not understand it: beside " +
                 std::string{made.by_session() ? "schema, prefix, create and hash"

@@ -4,6 +4,7 @@
 #include "core/key.hpp"
 #include "store/postgres/advisory/pooler.hpp"
 #include "store/postgres/conversation.hpp"
+#include "store/postgres/data_layer.hpp"
 #include "store/postgres/engine.hpp"
 #include "store/postgres/inquiry.hpp"
 #include "store/postgres/link.hpp"
@@ -101,10 +102,12 @@ class examination {
         clock();
         if (there_ == tables::none) {
             right_to_make();
-            return std::move(found_);
+        } else {
+            rights();
+            records();
         }
-        rights();
-        records();
+        const auto guarded = findings_of_data_layer(ask_, where_);
+        found_.insert(found_.end(), guarded.begin(), guarded.end());
         return std::move(found_);
     }
 

@@ -2,8 +2,10 @@
 #include "store/postgres/postgres_store.hpp"
 
 #include "store/postgres/advisory/session.hpp"
+#include "store/postgres/data_layer.hpp"
 #include "store/postgres/diagnosis.hpp"
 #include "store/postgres/engine.hpp"
+#include "store/postgres/inquiry.hpp"
 #include "store/postgres/requests.hpp"
 #include "store/remote/party_text.hpp"
 #include "store/remote/remote_store.hpp"
@@ -11,6 +13,9 @@
 #include <dibs/error.hpp>
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace dibs::store {
@@ -81,6 +86,11 @@ class postgres_store final : public remote::remote_store {
 
     [[nodiscard]] std::vector<finding> diagnose() override {
         return postgres::diagnose(*engine_, env_, where_);
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> refused_writes(std::string_view key) override {
+        const auto put = [&](const std::string& sql) { return postgres::ask(*engine_, env_, sql); };
+        return postgres::refused_by_data_layer(put, where_, key);
     }
 
   private:
