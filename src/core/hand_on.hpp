@@ -22,20 +22,26 @@ struct hand_on_question {
     fence_number next_floor = 0;  ///< the next caller's fence must exceed it
 };
 
-/// Others wait outside, so a process passes a lease on at most this often before it really gives it
-/// back.
+/// Others may wait outside, so a process passes a lease on at most this often before it really gives
+/// it back,
 inline constexpr unsigned hops_max = 64;
+
+/// or for this long, whichever is more: where work is short, so many hops take less time than asking
+/// the store does, and others wait no longer by it than it takes to wake them.
+inline constexpr nanoseconds hand_on_freely = milliseconds{2};
 
 /// Nor after this time: with long work, that many hops would shut the others out for minutes, and a
 /// round trip more or less does not matter then.
 inline constexpr nanoseconds hand_on_within = std::chrono::seconds{1};
 
-/// How many fences a grant should bring when callers of the process stand in line.
-inline constexpr std::uint32_t fences_for_a_line = hops_max;
+/// How many fences a grant should bring when callers of the process stand in line: as many as can be
+/// passed on meanwhile.
+inline constexpr std::uint32_t fences_for_a_line = 2048;
 
 [[nodiscard]] constexpr bool may_hand_on(const hand_on_question& asked) noexcept {
     const auto next_fence = asked.leaver_fence + 1;
-    return !asked.leaver_in_doubt && asked.hops < hops_max && asked.kept_for < hand_on_within &&
+    const bool often_enough = asked.hops >= hops_max && asked.kept_for >= hand_on_freely;
+    return !asked.leaver_in_doubt && !often_enough && asked.kept_for < hand_on_within &&
            asked.block.contains(next_fence) && next_fence > asked.next_floor &&
            asked.remaining * 2 >= asked.next_ttl;
 }

@@ -198,7 +198,7 @@ void mutex::answered(const call_ptr& which, const reply& heard) {
     // One that was given up for good may still be carried out: it stays unanswered.
     if (heard.final && given.took != effect::unknown) {
         --which->unanswered;
-        if (which->unanswered == 0) {
+        if (which->unanswered == 0 && which->finished) {
             if (const auto lease = lease_of(*which)) {
                 lease->doubt.answered = true;
             }
@@ -486,10 +486,12 @@ void mutex::finish(const call_ptr& which, mutex_outcome&& outcome) {
     const auto where = which->where;
     --where->calls;
     const bool was_first = which->in_line && where->line.front() == which;
-    if (which->in_line) {
+    if (was_first) {
+        where->line.pop_front();
+    } else if (which->in_line) {
         where->line.remove(which);
-        which->in_line = false;
     }
+    which->in_line = false;
     if (was_first && which->stood_off && !where->line.empty()) {
         where->line.front()->stood_off = true;
     }
@@ -616,8 +618,14 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
         return false;
     }
     watchdog_.forget(*lease);
-    auto passed = std::make_shared<core::lease_state>(
-        where->key, lease->holder, lease->fence() + 1, next->terms.lease, now, deadline);
+    auto passed =
+        std::allocate_shared<core::lease_state>(core::recycling_allocator<core::lease_state>{},
+                                                where->key,
+                                                lease->holder,
+                                                lease->fence() + 1,
+                                                next->terms.lease,
+                                                now,
+                                                deadline);
     passed->doubt = lease->doubt;
     where->current = passed;
     ++where->hops;

@@ -324,9 +324,17 @@ TEST_F(Mutex, CallersOfOneProcessAreServedInTheirOrderWithGrowingFences) {
 }
 
 TEST_F(Mutex, AProcessPassesALeaseOnAtMost64Times) {
-    const auto line = stand_in_line(150);
+    const auto line = stand_in_line(150, 50us);
     EXPECT_LE(line.served_before, 65);
     EXPECT_GE(line.served_before, 60);
+    ASSERT_TRUE(world.run_until([&] { return line.outside->lease() != nullptr; }, 1s))
+        << "then it is the other's turn";
+}
+
+TEST_F(Mutex, AProcessWithShortWorkPassesALeaseOnForTwoMilliseconds) {
+    const auto line = stand_in_line(500, 10us);
+    EXPECT_LE(line.served_before, 202);
+    EXPECT_GE(line.served_before, 195);
     ASSERT_TRUE(world.run_until([&] { return line.outside->lease() != nullptr; }, 1s))
         << "then it is the other's turn";
 }
