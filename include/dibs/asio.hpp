@@ -21,6 +21,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
+#include <boost/asio/recycling_allocator.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <cstddef>
@@ -31,6 +32,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace dibs {
@@ -49,10 +51,47 @@ class arrival {
     std::unique_ptr<arrival> next;  ///< of the homecoming
 };
 
-/// The completions that are on their way to one io_context. A store answers many calls at once;
-/// one post for all of them wakes the context's thread once, where a post for each would wake it,
-/// and take its lock, as many times. Every thread of the context may come for the next one, so that
-/// a handler that blocks holds up no other.
+/// Arrivals in the order in which they came.
+class arrivals {
+  public:
+    [[nodiscard]] bool empty() const noexcept { return !first_; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+    void add(std::unique_ptr<arrival> one) noexcept {
+        auto* const last = one.get();
+        (last_ != nullptr ? last_->next : first_) = std::move(one);
+        last_ = last;
+        ++size_;
+    }
+
+    void add(arrivals&& others) noexcept {
+        if (others.empty()) {
+            return;
+        }
+        (last_ != nullptr ? last_->next : first_) = std::move(others.first_);
+        last_ = std::exchange(others.last_, nullptr);
+        size_ += std::exchange(others.size_, 0);
+    }
+
+    // Requires: not empty.
+    std::unique_ptr<arrival> take_first() noexcept {
+        auto one = std::move(first_);
+        first_ = std::move(one->next);
+        last_ = first_ ? last_ : nullptr;
+        --size_;
+        return one;
+    }
+
+  private:
+    std::unique_ptr<arrival> first_;
+    arrival* last_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// The completions that are on their way to one io_context. A store answers many calls at once; one
+/// post for all of them wakes the context's thread once, where a post for each would wake it, and
+/// take its lock, as many times. Every thread of the context may come for the next one, so that a
+/// handler that blocks holds up no other.
 class homecoming final : public boost::asio::execution_context::service {
   public:
     using key_type = homecoming;
@@ -61,79 +100,127 @@ class homecoming final : public boost::asio::execution_context::service {
     explicit homecoming(boost::asio::execution_context& home)
         : service(home), home_(static_cast<boost::asio::io_context&>(home)) {}
 
+    static homecoming& of(boost::asio::io_context& home) {
+        // A call is mostly started by one that has come home: then there is nothing to look up.
+        return inside_ != nullptr && &inside_->home_ == &home
+                   ? *inside_
+                   : boost::asio::use_service<homecoming>(home);
+    }
+
+    [[nodiscard]] boost::asio::io_context& home() const noexcept { return home_; }
+
     /// Any thread.
     void add(std::unique_ptr<arrival> one) {
         {
-            const std::lock_guard lock(mutex_);
-            auto* const last = one.get();
-            (last_ != nullptr ? last_->next : first_) = std::move(one);
-            last_ = last;
-            ++waiting_;
+            const std::lock_guard lock(on_the_way_mutex_);
+            on_the_way_.add(std::move(one));
             if (std::exchange(called_, true)) {
                 return;
             }
         }
-        call();
+        // What is on the way has not come in before this, so the context has work until it is posted.
+        // Asio lets go of its lock before it wakes a thread, which may have found no work left by
+        // then: not while this counts as some.
+        const auto stays = boost::asio::make_work_guard(home_);
+        boost::asio::post(home_, [this] { come_in(); });
     }
 
   private:
-    void call() {
-        boost::asio::post(home_, [this] { run_waiting(); });
+    /// While this thread runs what has come home.
+    class in_it {
+      public:
+        explicit in_it(homecoming& here) noexcept : before_(std::exchange(inside_, &here)) {}
+        ~in_it() { inside_ = before_; }
+        in_it(const in_it&) = delete;
+        in_it& operator=(const in_it&) = delete;
+
+      private:
+        homecoming* const before_;
+    };
+    static inline thread_local homecoming* inside_ = nullptr;
+
+    void come_in() {
+        arrivals came;
+        {
+            const std::lock_guard lock(on_the_way_mutex_);
+            came = std::exchange(on_the_way_, {});
+            called_ = false;
+        }
+        std::size_t waiting = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            arrived_.add(std::move(came));
+            waiting = arrived_.size();
+        }
+        run(waiting);
+    }
+
+    void help() {
+        std::size_t waiting = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            help_called_ = false;
+            waiting = arrived_.size();
+        }
+        run(waiting);
     }
 
     // As many as wait when it begins: a handler may make its successor arrive at once, and the
     // context has other work. And none once the context was stopped. What is left has been called
     // for.
-    void run_waiting() {
-        std::size_t left = 1;
-        for (bool just_called = true; left > 0 && (just_called || !home_.stopped());
-             just_called = false) {
+    void run(std::size_t waiting) {
+        const in_it here(*this);
+        for (auto left = waiting; left > 0 && (left == waiting || !home_.stopped()); --left) {
             std::unique_ptr<arrival> one;
-            bool another = false;
+            bool others = false;
             {
                 const std::lock_guard lock(mutex_);
-                called_ = called_ && !just_called;
-                left = (just_called ? waiting_ : left) - 1;
-                if (!first_) {
+                if (arrived_.empty()) {
                     return;
                 }
-                one = take_first();
-                another = first_ && !std::exchange(called_, true);
+                one = arrived_.take_first();
+                others = !arrived_.empty() && !std::exchange(help_called_, true);
             }
-            if (another) {
-                call();
+            if (others) {
+                boost::asio::post(home_, [this] { help(); });
             }
             one.release()->arrive();
         }
-    }
-
-    // Requires: somebody waits, and the lock is held.
-    std::unique_ptr<arrival> take_first() {
-        auto one = std::move(first_);
-        first_ = std::move(one->next);
-        last_ = first_ ? last_ : nullptr;
-        --waiting_;
-        return one;
     }
 
     void shutdown() override {
         // One by one: what goes with a handler may bring another one here.
         for (;;) {
             std::unique_ptr<arrival> one;
-            const std::lock_guard lock(mutex_);
-            if (!first_) {
+            const std::scoped_lock lock(mutex_, on_the_way_mutex_);
+            auto& from = arrived_.empty() ? on_the_way_ : arrived_;
+            if (from.empty()) {
                 return;
             }
-            one = take_first();
+            one = from.take_first();
         }
     }
 
     boost::asio::io_context& home_;
+
+    std::mutex on_the_way_mutex_;
+    arrivals on_the_way_;
+    bool called_ = false;  ///< somebody will come in, or is about to post that
+
     std::mutex mutex_;
-    std::unique_ptr<arrival> first_;
-    arrival* last_ = nullptr;
-    std::size_t waiting_ = 0;
-    bool called_ = false;  ///< a post is on its way
+    arrivals arrived_;
+    bool help_called_ = false;  ///< a post is on its way
+};
+
+/// Keeps a context until a call has come home.
+class work_at_home {
+  public:
+    explicit work_at_home(homecoming& at) : at_(&at), work_(at.home().get_executor()) {}
+    [[nodiscard]] homecoming& at() const noexcept { return *at_; }
+
+  private:
+    homecoming* at_;
+    boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
 };
 
 /// The context whose plain executor this is, or null: then completions are posted one by one.
@@ -154,9 +241,23 @@ boost::asio::io_context* home_of(const Executor& executor) noexcept {
 template <typename Base, typename Result, typename Handler>
 class asio_handler final : public Base, private arrival {
   public:
-    explicit asio_handler(Handler handler)
-        : handler_(std::move(handler)),
-          work_(boost::asio::make_work_guard(boost::asio::get_associated_executor(handler_))) {}
+    explicit asio_handler(Handler handler) : handler_(std::move(handler)) {
+        const auto executor = boost::asio::get_associated_executor(handler_);
+        if (auto* const home = home_of(executor)) {
+            work_.template emplace<work_at_home>(homecoming::of(*home));
+        } else {
+            work_.template emplace<work_elsewhere>(executor);
+        }
+    }
+
+    // Each call makes one, and mostly where the one before has gone.
+    static void* operator new(std::size_t bytes) {
+        return boost::asio::recycling_allocator<std::byte>{}.allocate(bytes);
+    }
+    static void operator delete(void* gone, std::size_t bytes) noexcept {
+        boost::asio::recycling_allocator<std::byte>{}.deallocate(static_cast<std::byte*>(gone),
+                                                                 bytes);
+    }
 
     void complete(std::error_code error, Result result) override {
         std::make_unique<asio_handler>(std::move(handler_))
@@ -166,19 +267,22 @@ class asio_handler final : public Base, private arrival {
 
     void complete_and_go(std::error_code error, Result result) override {
         std::unique_ptr<arrival> self(this);
-        error_ = error;
+        if (error) {  // the way from one kind of error to the other is long
+            error_ = error;
+        }
         result_ = std::move(result);
-        auto executor = work_.get_executor();
-        if (auto* const home = home_of(executor)) {
-            boost::asio::use_service<homecoming>(*home).add(std::move(self));
+        if (const auto* const home = std::get_if<work_at_home>(&work_)) {
+            home->at().add(std::move(self));
         } else {
+            const auto executor = std::get<work_elsewhere>(work_).get_executor();
             boost::asio::post(executor,
                               [self = std::move(self)]() mutable { self.release()->arrive(); });
         }
     }
 
   private:
-    using executor_type = boost::asio::associated_executor_t<Handler>;
+    using work_elsewhere =
+        boost::asio::executor_work_guard<boost::asio::associated_executor_t<Handler>>;
 
     void arrive() override {
         // The memory goes first: the handler may make the next one at once.
@@ -195,7 +299,7 @@ class asio_handler final : public Base, private arrival {
     }
 
     Handler handler_;
-    boost::asio::executor_work_guard<executor_type> work_;
+    std::variant<std::monostate, work_at_home, work_elsewhere> work_;
     boost::system::error_code error_;
     Result result_{};
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/serial_executor.hpp"
 
-#include "client/patient_lock.hpp"
-
 #include <chrono>
 #include <limits>
 #include <utility>
@@ -12,12 +10,15 @@ namespace dibs::detail {
 namespace {
 constexpr std::size_t tasks_for_others_max = 256;
 
+/// For how many tasks the room is kept once they have run.
+constexpr std::size_t room_kept = 1024;
+
 /// Whether this thread runs tasks of some executor.
 thread_local bool inside_a_task = false;
 }  // namespace
 
 void serial_executor::post(core::task work) {
-    auto held = patient_lock(mutex_);
+    lock held{mutex_};
     queue_.push_back(std::move(work));
     if (!running_) {
         begin(std::move(held));
@@ -25,19 +26,19 @@ void serial_executor::post(core::task work) {
 }
 
 void serial_executor::leave(core::task work) {
-    const auto held = patient_lock(mutex_);
+    const lock held{mutex_};
     queue_.push_back(std::move(work));
 }
 
 void serial_executor::run_left() {
-    auto held = patient_lock(mutex_);
+    lock held{mutex_};
     if (!running_ && !queue_.empty()) {
         begin(std::move(held));
     }
 }
 
 // Requires: nobody runs.
-void serial_executor::begin(std::unique_lock<std::mutex> held) {
+void serial_executor::begin(lock held) {
     running_ = true;
     // The task of another executor may hold what ours need: clients of one memory store wake each
     // other.
@@ -46,55 +47,49 @@ void serial_executor::begin(std::unique_lock<std::mutex> held) {
     if (pass_on) {
         hand_over_();
     } else {
-        held.unlock();
-        run(tasks_for_others_max);
+        run(std::move(held), tasks_for_others_max);
     }
 }
 
 void serial_executor::run_handed_over() {
-    {
-        const auto lock = patient_lock(mutex_);
-        if (!std::exchange(handed_over_, false)) {
-            return;
-        }
+    lock held{mutex_};
+    if (std::exchange(handed_over_, false)) {
+        run(std::move(held), std::numeric_limits<std::size_t>::max());
     }
-    run(std::numeric_limits<std::size_t>::max());
 }
 
 void serial_executor::keep_everything() {
-    const auto lock = patient_lock(mutex_);
+    const lock held{mutex_};
     passes_on_ = false;
 }
 
-void serial_executor::run(std::size_t at_most) {
+// Requires: this thread is the one that runs.
+void serial_executor::run(lock held, std::size_t at_most) {
     runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const bool nested = std::exchange(inside_a_task, true);
-    std::vector<core::task> batch;
-    std::size_t ran = 0;
-    for (;;) {
-        {
-            const auto lock = patient_lock(mutex_);
-            const bool pass_on = ran >= at_most && passes_on_;
-            if (queue_.empty() || pass_on) {
-                inside_a_task = nested;
-                runner_.store({}, std::memory_order_relaxed);
-                handed_over_ = !queue_.empty();
-                running_ = handed_over_;
-                if (handed_over_) {
-                    hand_over_();
-                } else if (queue_.capacity() < batch.capacity()) {
-                    queue_.swap(batch);
-                }
-                return;
-            }
-            queue_.swap(batch);
+    for (std::size_t ran = 0; !queue_.empty();) {
+        if (ran >= at_most && passes_on_) {
+            handed_over_ = true;
+            break;
         }
-        for (auto& work : batch) {
+        queue_.swap(batch_);
+        held.unlock();
+        for (auto& work : batch_) {
             work();
             work = nullptr;  // while no lock is held: what goes with it may post
         }
-        ran += batch.size();
-        batch.clear();
+        ran += batch_.size();
+        batch_.clear();
+        if (batch_.capacity() > room_kept) {
+            batch_ = std::vector<core::task>{};
+        }
+        held.lock();
+    }
+    inside_a_task = nested;
+    runner_.store({}, std::memory_order_relaxed);
+    running_ = handed_over_;
+    if (handed_over_) {
+        hand_over_();
     }
 }
 
@@ -102,7 +97,7 @@ void serial_executor::await_quiet() noexcept {
     for (;;) {
         {
             // Whoever leaves touches nothing of ours after this lock.
-            const auto lock = patient_lock(mutex_);
+            const lock held{mutex_};
             if (!running_) {
                 return;
             }

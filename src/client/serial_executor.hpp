@@ -3,6 +3,7 @@
 // The executor of the real client. It has no thread: whoever posts to an idle executor runs what is
 // queued, so a lone caller pays no thread hop and a store's worker delivers its answers itself.
 
+#include "client/brief_mutex.hpp"
 #include "core/environment.hpp"
 
 #include <atomic>
@@ -42,11 +43,14 @@ class serial_executor final : public core::executor {
     }
 
   private:
-    void begin(std::unique_lock<std::mutex> held);
-    void run(std::size_t at_most);
+    using lock = std::unique_lock<brief_mutex>;
 
-    std::mutex mutex_;
+    void begin(lock held);
+    void run(lock held, std::size_t at_most);
+
+    brief_mutex mutex_;
     std::vector<core::task> queue_;
+    std::vector<core::task> batch_;  ///< what was queued, for the one who runs it
     bool running_ = false;
     bool handed_over_ = false;
     bool passes_on_ = true;

@@ -23,6 +23,13 @@ constexpr std::size_t worth_a_flight = 32;
 }  // namespace
 
 struct batcher::pending {
+    pending(verb&& asked, nanoseconds within, instant until, completion&& told, instant leaves)
+        : what(std::move(asked)),
+          patience(within),
+          give_up(until),
+          done(std::move(told)),
+          leaves_at(leaves) {}
+
     verb what;
     nanoseconds patience;
     instant give_up;
@@ -65,19 +72,18 @@ batcher::lane_state& batcher::lane_of(const verb& what) noexcept {
     return std::holds_alternative<renew>(what) ? renewals_ : others_;
 }
 
-batcher::ticket batcher::submit(verb what,
+batcher::ticket batcher::submit(verb&& what,
                                 nanoseconds patience,
                                 instant give_up,
-                                completion done,
+                                completion&& done,
                                 nanoseconds linger) {
     const bool lingers = linger > nanoseconds::zero();
-    auto entry =
-        std::allocate_shared<pending>(recycling_allocator<pending>{},
-                                      pending{std::move(what),
-                                              std::min(patience, patience_max),
-                                              give_up,
-                                              std::move(done),
-                                              lingers ? env_.time.now() + linger : instant{}});
+    auto entry = std::allocate_shared<pending>(recycling_allocator<pending>{},
+                                               std::move(what),
+                                               std::min(patience, patience_max),
+                                               give_up,
+                                               std::move(done),
+                                               lingers ? env_.time.now() + linger : instant{});
     auto& which = lane_of(entry->what);
     if (closed_) {
         env_.exec.post(
@@ -106,16 +112,17 @@ bool batcher::cancel(const ticket& which) noexcept {
 }
 
 bool batcher::lane_state::may_leave() const noexcept {
-    return under_way == 0 ? waiting() > 0 : under_way < flights_max && waiting() >= worth_a_flight;
+    return under_way == 0 ? !first.empty() || !second.empty()
+                          : under_way < flights_max && waiting() >= worth_a_flight;
 }
 
 instant batcher::lane_state::leaves_at() const noexcept {
-    const bool full = waiting() >= max_batch_entries;
-    return full || first.empty() || !second.empty() ? instant{} : first.front()->leaves_at;
+    const bool at_once = first.empty() || !second.empty() || first.front()->leaves_at == instant{};
+    return at_once || waiting() >= max_batch_entries ? instant{} : first.front()->leaves_at;
 }
 
 void batcher::leave_or_linger(lane_state& which) {
-    if (!which.may_leave()) {
+    if (which.flush_posted || !which.may_leave()) {
         return;
     }
     const auto at = which.leaves_at();

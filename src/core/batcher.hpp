@@ -50,10 +50,10 @@ class batcher {
     /// Queues an entry. It is answered within `patience` (at most 5 s) of being sent, and not sent
     /// after `give_up`: it is then refused with errc::timed_out. Renewals travel on their own lane;
     /// releases go before acquires. With `linger` it may wait for so long until a batch is full.
-    ticket submit(verb what,
+    ticket submit(verb&& what,
                   nanoseconds patience,
                   instant give_up,
-                  completion done,
+                  completion&& done,
                   nanoseconds linger = nanoseconds::zero());
 
     /// Takes an entry back that was not sent: true, and its completion is never called. False: it

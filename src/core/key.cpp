@@ -109,6 +109,11 @@ std::string escaped(std::string_view bytes) {
     return shown;
 }
 
+/// Letters, digits and signs that everybody sees: what most keys are made of.
+bool plain(std::string_view key) noexcept {
+    return std::all_of(key.begin(), key.end(), [](char one) { return one > ' ' && one < '\x7F'; });
+}
+
 }  // namespace
 
 std::string fault_of_key(std::string_view key) {
@@ -118,6 +123,9 @@ std::string fault_of_key(std::string_view key) {
     if (key.size() > key_bytes_max) {
         return "the key has " + std::to_string(key.size()) + " bytes; at most " +
                std::to_string(key_bytes_max) + " are allowed";
+    }
+    if (plain(key)) {
+        return {};
     }
     bool blank = true;
     bool unseen = true;

@@ -11,6 +11,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/experimental/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
@@ -452,6 +453,32 @@ TEST(Asio, AContextThatGoesTakesWhatWaitsForItAlong) {
     }
     EXPECT_EQ(alive.use_count(), 1);
     EXPECT_TRUE(through.try_acquire("k0")) << "its lease went with it, and was given back";
+}
+
+// The call is started, and answered, on another thread, which is still on its way out of there when
+// the handler has run: ThreadSanitizer sees whether it touches the context then.
+TEST(Asio, AContextMayGoAsSoonAsItsRunHasReturned) {
+    client through{"memory:"};
+    for (int round = 0; round < 200; ++round) {
+        std::optional<std::thread> caller;
+        bool ran = false;
+        {
+            asio::io_context io;
+            std::optional stays{asio::make_work_guard(io)};
+            caller.emplace([&] {
+                async_try_acquire(through,
+                                  "k",
+                                  {},
+                                  asio::bind_executor(io, [&](error_code, std::optional<lease>) {
+                                      ran = true;
+                                      stays.reset();
+                                  }));
+            });
+            io.run();
+        }
+        EXPECT_TRUE(ran);
+        caller->join();
+    }
 }
 
 TEST(Asio, CallsEndWhenTheClientGoes) {
