@@ -35,6 +35,9 @@ class carrier {
     virtual bool send(statement which, const parameters& with) = 0;
     virtual bool send_text(const std::string& sql) = 0;
 
+    /// The session is ours, set up and with its statements prepared; not one that a pooler lends.
+    [[nodiscard]] virtual bool is_set_up() const noexcept = 0;
+
   protected:
     ~carrier() = default;
 };

@@ -33,6 +33,11 @@ enum answer_column : int {
     column_count
 };
 
+/// Columns of acquire_one.sql.
+enum acquired_column : int { a_now, a_first, a_last, a_late, acquired_column_count };
+/// Columns of release_one.sql.
+enum released_column : int { r_now, r_waiters, released_column_count };
+
 /// Columns of lease_list_1.
 enum list_column : int {
     l_key,

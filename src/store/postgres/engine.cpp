@@ -160,7 +160,7 @@ void engine::send(core::instant now, letters& told) {
     act(now, told);
 }
 
-/// Whether this connection takes requests of that queue. Renewals have the second one, unless it
+/// Whether requests of that queue are this connection's. Renewals have the second one, unless it
 /// cannot be had.
 bool engine::serves(const channel& which, std::size_t at) const noexcept {
     if (self_->own) {
@@ -172,9 +172,23 @@ bool engine::serves(const channel& which, std::size_t at) const noexcept {
     return &which == &ear_ ? at == renewals : at != renewals || !second;
 }
 
+/// Whether it takes them for the other one: batches while that is at another one, and renewals while
+/// their own is at a batch.
+bool engine::lends(const channel& which, std::size_t at) const noexcept {
+    return !self_->own && (&which == &ear_ ? at == others && work_.flight != nullptr
+                                           : at == renewals && ear_.flight != nullptr && ear_.lent);
+}
+
+/// What the server may keep waiting is not lent a connection, so that no renewal stands behind it.
+bool engine::takes(const channel& which, std::size_t at, const request& one) const noexcept {
+    return serves(which, at) || (lends(which, at) && (at == renewals || !one.may_wait()));
+}
+
 bool engine::wanted(const channel& which) const noexcept {
     for (std::size_t at = 0; at < std::size(queues_); ++at) {
-        if (!queues_[at].empty() && serves(which, at)) {
+        if (std::any_of(queues_[at].begin(), queues_[at].end(), [&](const auto& one) {
+                return takes(which, at, *one);
+            })) {
             return true;
         }
     }
@@ -212,10 +226,9 @@ void engine::keep(channel& which, core::instant now, letters& told) {
 
 engine::queue* engine::next_queue(channel& which, core::instant now) noexcept {
     const auto due = [&](std::size_t at) {
-        return serves(which, at) &&
-               std::any_of(queues_[at].begin(), queues_[at].end(), [&](const auto& one) {
-                   return one->not_before() <= now;
-               });
+        return std::any_of(queues_[at].begin(), queues_[at].end(), [&](const auto& one) {
+            return one->not_before() <= now && takes(which, at, *one);
+        });
     };
     if (due(renewals)) {
         return &queues_[renewals];
@@ -242,13 +255,16 @@ void engine::fill(channel& which, core::instant now, letters& told) {
             broke(which, now, told);
             return;
         }
-        const auto at = std::find_if(
-            from->begin(), from->end(), [&](const auto& one) { return one->not_before() <= now; });
+        const auto queue_number = static_cast<std::size_t>(from - std::begin(queues_));
+        const auto at = std::find_if(from->begin(), from->end(), [&](const auto& one) {
+            return one->not_before() <= now && takes(which, queue_number, *one);
+        });
         auto next = std::move(*at);
         from->erase(at);
         switch (next->send(which.by, after(now, told))) {
             case request::sending::sent:
                 which.flight = std::move(next);
+                which.lent = !serves(which, queue_number);
                 which.sent = now;
                 take_next();
                 break;
@@ -390,8 +406,13 @@ bool engine::asked() const noexcept {
 }
 
 bool engine::can_send(urgency how) const noexcept {
-    const auto& serving = how == urgency::renewal && ear_.by.ready() ? ear_ : work_;
-    return serving.by.ready() && !serving.flight;
+    const auto free = [](const channel& one) { return one.by.ready() && !one.flight; };
+    if (self_->own) {
+        return free(work_);
+    }
+    const bool first =
+        free(work_) && (how != urgency::renewal || !ear_.by.ready() || lends(work_, renewals));
+    return first || (free(ear_) && how != urgency::look);
 }
 
 bool engine::all_sent() const noexcept {

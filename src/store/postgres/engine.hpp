@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The connections of a store, and what goes over them: one for work; one for renewals, which listens
-// for waiters too and is made when it is needed first. Each carries one statement at a time. When
-// leases are advisory locks, there is one for all. Who touches them when: store/remote/leader.hpp.
+// for waiters too, takes batches while the first one is at another and nothing has to be renewed,
+// and is made when it is needed first. Each carries one statement at a time. When leases are advisory
+// locks, there is one for all. Who touches them when: store/remote/leader.hpp.
 //
 // After a cut: what was sent is lost (the outcome unknown), what was not is sent again once the
 // server is back, or refused at its deadline or when the server cannot be reached.
@@ -80,6 +81,7 @@ class engine final : public remote::leader {
         link by;
         bool used = false;                ///< it was ready since it was opened
         std::unique_ptr<request> flight;  ///< sent, and not answered
+        bool lent = false;                ///< what is in flight is of the other connection's queue
         core::instant sent{};
         remote::patience again;     ///< when it may be opened
         unsigned looks_passed = 0;  ///< requests that went before waiting looks
@@ -113,6 +115,10 @@ class engine final : public remote::leader {
     [[nodiscard]] queue* next_queue(channel& which, core::instant now) noexcept;
     [[nodiscard]] bool wanted(const channel& which) const noexcept;
     [[nodiscard]] bool serves(const channel& which, std::size_t at) const noexcept;
+    [[nodiscard]] bool lends(const channel& which, std::size_t at) const noexcept;
+    [[nodiscard]] bool takes(const channel& which,
+                             std::size_t at,
+                             const request& one) const noexcept;
     void became_ready(channel& which, letters& told);
     void hear_one(channel& which, core::instant now, letters& told);
     void tell_losses(letters& told);

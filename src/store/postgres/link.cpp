@@ -30,12 +30,14 @@ constexpr const char* who_question =
     "current_setting('server_encoding'), pg_is_in_recovery()::text";
 
 /// For a session of our own. Whatever the defaults of its user are, these hold for us; a statement
-/// of ours that takes so long helps nobody any more.
+/// of ours that takes so long helps nobody any more, nor one that is no function and waits so long for
+/// a row. Whatever the server believes of our tables, a key is looked up by its index.
 constexpr const char* settings =
     "SET synchronous_commit = on; SET statement_timeout = '10s'; "
     "SET idle_in_transaction_session_timeout = '10s'; SET idle_session_timeout = 0; "
     "SET default_transaction_isolation = 'read committed'; SET jit = off; "
-    "SET plan_cache_mode = force_generic_plan";
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; "
+    "SET enable_bitmapscan = off; SET enable_sort = off; SET lock_timeout = '50ms'";
 
 /// For one whose locks must not stay for hours when this host vanishes.
 constexpr const char* settings_of_kept =
@@ -110,6 +112,7 @@ void link::close() noexcept {
     wanted_ = 0;
     busy_ = false;
     prepared_ = false;
+    prepared_so_far_ = 0;
     ended_ = false;
     asked_ = question::none;
     last_.reset();
@@ -202,9 +205,8 @@ void link::stays(core::instant now) {
 
 void link::ask(question what) {
     asked_ = what;
-    bool sent = false;
     if (what == question::who) {
-        sent = send_text(who_question);
+        send_text(who_question);
     } else if (what == question::settings) {
         auto text = std::string{settings};
         if (kept_ != nullptr) {
@@ -213,20 +215,24 @@ void link::ask(question what) {
         if (!channel_.empty()) {
             text += "; LISTEN \"" + channel_ + "\"";
         }
-        sent = send_text(text);
+        send_text(text);
     } else if (what == question::begin) {
-        sent = send_text(kept_->beginning(where_.quoted_schema(), pooled_));
+        send_text(kept_->beginning(where_.quoted_schema(), pooled_));
     } else {
-        busy_ = true;
-        sent = ::PQsendPrepare(connection_.get(),
-                               statements::name(statement::execute),
-                               texts_.text(statement::execute).c_str(),
-                               0,
-                               nullptr) == 1 &&
-               flush();
-        if (!sent && connection_) {
-            broke();
-        }
+        prepare_next();
+    }
+}
+
+void link::prepare_next() {
+    const auto which = kept_statements[prepared_so_far_];
+    busy_ = true;
+    const bool sent =
+        ::PQsendPrepare(
+            connection_.get(), statements::name(which), texts_.text(which).c_str(), 0, nullptr) ==
+            1 &&
+        flush();
+    if (!sent && connection_) {
+        broke();
     }
 }
 
@@ -271,6 +277,11 @@ void link::hear_greeting() {
             return;
         }
         case question::prepare:
+            // A session that keeps locks has no short ways.
+            if (++prepared_so_far_ < kept_statements.size() && kept_ == nullptr) {
+                ask(question::prepare);
+                return;
+            }
             prepared_ = true;
             break;
         case question::none:
@@ -361,22 +372,22 @@ bool link::send(statement which, const parameters& with) {
     const auto seen = with.seen();
     const auto count = static_cast<int>(with.size());
     warning_.clear();
-    const bool named = prepared_ && which == statement::execute;
-    const int sent = named ? ::PQsendQueryPrepared(connection_.get(),
-                                                   statements::name(which),
-                                                   count,
-                                                   seen.values.data(),
-                                                   seen.lengths.data(),
-                                                   seen.formats.data(),
-                                                   1)
-                           : ::PQsendQueryParams(connection_.get(),
-                                                 texts_.text(which).c_str(),
-                                                 count,
-                                                 nullptr,
-                                                 seen.values.data(),
-                                                 seen.lengths.data(),
-                                                 seen.formats.data(),
-                                                 1);
+    const char* const kept_as = prepared_ ? statements::name(which) : nullptr;
+    const int sent = kept_as != nullptr ? ::PQsendQueryPrepared(connection_.get(),
+                                                                kept_as,
+                                                                count,
+                                                                seen.values.data(),
+                                                                seen.lengths.data(),
+                                                                seen.formats.data(),
+                                                                1)
+                                        : ::PQsendQueryParams(connection_.get(),
+                                                              texts_.text(which).c_str(),
+                                                              count,
+                                                              nullptr,
+                                                              seen.values.data(),
+                                                              seen.lengths.data(),
+                                                              seen.formats.data(),
+                                                              1);
     if (sent == 0) {
         broke();
         return false;

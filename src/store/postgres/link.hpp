@@ -8,7 +8,7 @@
 //     └──────────────────┴── fault ────┴───────────┘
 //
 // Greeting: it learns whether the session is its own, or one that a pooler lends it for a statement
-// at a time. An own one is set up, and the statement that matters is prepared in it; a lent one is
+// at a time. An own one is set up, and the statements that matter are prepared in it; a lent one is
 // left as it is. One that keeps locks begins as such once the tables are there.
 //
 // Thread safety: none.
@@ -21,6 +21,7 @@
 #include "store/postgres/wire.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -83,6 +84,7 @@ class link final : public carrier {
 
     bool send(statement which, const parameters& with) override;
     bool send_text(const std::string& sql) override;
+    [[nodiscard]] bool is_set_up() const noexcept override { return prepared_; }
     [[nodiscard]] bool busy() const noexcept { return busy_; }
     /// Whether the other side has hung up while nobody listened. False: it is closed now.
     bool still_there();
@@ -103,6 +105,7 @@ class link final : public carrier {
     static void note_warning(void* self, const PGresult* told);
     void poll_connecting(core::instant now);
     void ask(question what);
+    void prepare_next();
     void hear_greeting();
     void hear_who(const PGresult& told);
     bool flush();
@@ -120,6 +123,7 @@ class link final : public carrier {
     short wanted_ = 0;
     int process_ = 0;
     bool pooled_ = false;
+    std::size_t prepared_so_far_ = 0;
     bool prepared_ = false;
     bool busy_ = false;
     bool ended_ = false;  ///< the server said so

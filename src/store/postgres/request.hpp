@@ -39,6 +39,9 @@ class request {
     /// It rests until then.
     [[nodiscard]] virtual core::instant not_before() const noexcept { return {}; }
 
+    /// The server may wait for other transactions before it answers.
+    [[nodiscard]] virtual bool may_wait() const noexcept { return true; }
+
     [[nodiscard]] virtual sending send(carrier& over, outcome told) = 0;
 
     /// The reply, which is not null.

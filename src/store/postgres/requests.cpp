@@ -23,6 +23,13 @@ constexpr core::microseconds row_patience = 50ms;
 constexpr core::nanoseconds rest_first = 5ms;
 constexpr core::nanoseconds rest_max = 200ms;
 
+constexpr std::string_view not_ours = "the answer is not one of our function";
+
+/// A commit that is not as safe as it was asked to be is told as a success with a warning.
+std::string warned_of(const reply& told) {
+    return "the server warned: " + told.warning;
+}
+
 core::nanoseconds rest_after(unsigned tries) noexcept {
     return std::min(rest_first * (1U << std::min(tries, 6U)), rest_max);
 }
@@ -74,12 +81,14 @@ batch_request::batch_request(std::shared_ptr<const caller> self,
                              std::shared_ptr<batch_job> job,
                              std::vector<std::uint32_t> which,
                              unsigned tries,
-                             core::instant not_before)
+                             core::instant not_before,
+                             way by)
     : self_(std::move(self)),
       job_(std::move(job)),
       which_(order_of(job_->entries, std::move(which))),
       tries_(tries),
-      not_before_(not_before) {
+      not_before_(not_before),
+      by_(by) {
     note_deadline();
 }
 
@@ -125,9 +134,22 @@ bool batch_request::expire(outcome told) {
     return true;
 }
 
+/// After a failure somebody has the row, or the server is in trouble: that is for the whole function.
+std::optional<short_step> batch_request::short_step_over(const carrier& over) const {
+    if (which_.size() != 1 || tries_ > 0 || by_ == way::whole || !over.is_set_up()) {
+        return std::nullopt;
+    }
+    auto step = short_step_of(job_->entries[which_.front()].what, *self_);
+    return step && self_->short_way->try_it() ? std::move(step) : std::nullopt;
+}
+
 request::sending batch_request::send(carrier& over, outcome told) {
     if (expire(told)) {
         return sending::nothing;
+    }
+    if (const auto step = short_step_over(over)) {
+        went_short_ = true;
+        return over.send(step->which, step->with) ? sending::sent : sending::failed;
     }
     if (self_->own) {
         unnumbered_ = self_->own->unnumbered(job_->entries, which_);
@@ -196,6 +218,10 @@ void batch_request::answered(const reply& told, outcome after) {
         hear_numbers(told, after);
         return;
     }
+    if (went_short_) {
+        hear_short_step(told, after);
+        return;
+    }
     std::vector<std::uint32_t> locked;
     auto replies = std::move(job_->replies);
     const bool ours = read_answers(*told.result, job_->entries, which_, *self_, replies, locked);
@@ -212,14 +238,7 @@ void batch_request::answered(const reply& told, outcome after) {
         warned = warned && self_->own->trusted();
     }
     if (!ours || warned) {
-        // A commit that is not as safe as it was asked to be is told as a success with a warning.
-        for (const auto at : which_) {
-            settle(at,
-                   core::in_doubt(self_->where + ": " +
-                                  (ours ? "the server warned: " + told.warning
-                                        : "the answer is not one of our function")));
-        }
-        tell_if_all(after);
+        leave_in_doubt(ours ? warned_of(told) : std::string{not_ours}, after);
         return;
     }
     job_->left -= which_.size() - locked.size();
@@ -228,6 +247,32 @@ void batch_request::answered(const reply& told, outcome after) {
         again({at}, after, 0ns);
     }
     tell_if_all(after);
+}
+
+void batch_request::hear_short_step(const reply& told, outcome after) {
+    const auto at = which_.front();
+    std::optional<core::answer> given;
+    if (!read_short_step(*told.result, job_->entries[at].what, given)) {
+        leave_in_doubt(std::string{not_ours}, after);
+        return;
+    }
+    self_->short_way->led_there(given.has_value());
+    if (!given) {
+        after.next.push_back(std::make_unique<batch_request>(
+            self_, job_, which_, tries_, core::instant{}, way::whole));
+    } else if (!told.warning.empty()) {
+        leave_in_doubt(warned_of(told), after);
+    } else {
+        settle(at, std::move(*given));
+        tell_if_all(after);
+    }
+}
+
+void batch_request::leave_in_doubt(const std::string& why, outcome told) const {
+    for (const auto at : which_) {
+        settle(at, core::in_doubt(self_->where + ": " + why));
+    }
+    tell_if_all(told);
 }
 
 void batch_request::failed(const reply& told, outcome after) {

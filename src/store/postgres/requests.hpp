@@ -4,12 +4,15 @@
 
 #include "core/batch.hpp"
 #include "store/postgres/request.hpp"
+#include "store/postgres/short_way.hpp"
 #include "store/postgres/steps.hpp"
 #include "store/remote/listing.hpp"
 #include "store/store.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace dibs::store::postgres {
@@ -29,25 +32,34 @@ class batch_request final : public request {
                                                              std::vector<core::entry> entries,
                                                              batch_completion done);
 
+    /// Which statement carries out a lone entry.
+    enum class way : std::uint8_t { may_be_short, whole };
+
     batch_request(std::shared_ptr<const caller> self,
                   std::shared_ptr<batch_job> job,
                   std::vector<std::uint32_t> which,
                   unsigned tries = 0,
-                  core::instant not_before = {});
+                  core::instant not_before = {},
+                  way by = way::may_be_short);
 
     [[nodiscard]] core::instant deadline() const noexcept override { return deadline_; }
     [[nodiscard]] bool expire(outcome told) override;
     [[nodiscard]] core::instant not_before() const noexcept override { return not_before_; }
+    /// Of several entries those whose rows are locked are passed over.
+    [[nodiscard]] bool may_wait() const noexcept override { return which_.size() == 1; }
     [[nodiscard]] sending send(carrier& over, outcome told) override;
     void answered(const reply& told, outcome after) override;
     void refused(const trouble& why, outcome told) override;
     void lost(const trouble& why, outcome told) override;
 
   private:
+    [[nodiscard]] std::optional<short_step> short_step_over(const carrier& over) const;
+    void hear_short_step(const reply& told, outcome after);
     [[nodiscard]] sending ask_numbers(carrier& over);
     void hear_numbers(const reply& told, outcome after);
     void note_deadline() noexcept;
     void settle(std::uint32_t entry, core::answer given) const;
+    void leave_in_doubt(const std::string& why, outcome told) const;
     void tell_if_all(outcome told) const;
     void failed(const reply& told, outcome after);
     void again(std::vector<std::uint32_t> which, outcome after, core::nanoseconds rest) const;
@@ -60,6 +72,8 @@ class batch_request final : public request {
     core::instant deadline_;
     const unsigned tries_;
     const core::instant not_before_;
+    const way by_;
+    bool went_short_ = false;
 };
 
 /// One statement whose reply is looked at on the thread that does the I/O.

@@ -128,7 +128,8 @@ trouble ensure_schema(link& over, core::environment env, const address& where) {
     const auto there =
         ask(over, env, "SELECT 1 FROM pg_namespace WHERE nspname = " + where.schema_literal());
     const bool make_schema = first_value(there).empty();
-    auto text = "BEGIN; SET LOCAL synchronous_commit = on; " + std::string{maker_lock} + "; ";
+    auto text = "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = 0; " +
+                std::string{maker_lock} + "; ";
     if (make_schema) {
         text += "CREATE SCHEMA IF NOT EXISTS " + schema + "; ";
     }

@@ -141,6 +141,28 @@ BEGIN
 END
 $body$;
 
+-- A grant has ended: wakes one of those who wait for the key. Whether another process does.
+CREATE FUNCTION {schema}.lease_released_1(p_key text, p_fence bigint, p_process text)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS
+$body$
+BEGIN
+    IF NOT EXISTS (SELECT FROM {schema}.lease_waiter) THEN
+        RETURN false;
+    END IF;
+    PERFORM {schema}.lease_wake_1(p_key, p_fence, false);
+    RETURN EXISTS (SELECT FROM {schema}.lease_waiter w
+                   WHERE w.key = p_key AND w.process <> p_process);
+END
+$body$;
+
+-- Ends the statement: what it did is undone.
+CREATE FUNCTION {schema}.lease_undo_1() RETURNS boolean LANGUAGE plpgsql VOLATILE AS
+$body$
+BEGIN
+    RAISE EXCEPTION 'the row was locked for too long' USING ERRCODE = 'serialization_failure';
+END
+$body$;
+
 -- Until when nothing may be granted, for those who ask for guarantee=strict and leases of at most
 -- p_longest. Whatever is new (the timeline, a longer lease, all of it) may follow on grants that are
 -- not known here.
@@ -231,6 +253,7 @@ DECLARE
     v_count bigint := coalesce(array_length(p_key, 1), 0);
     v_rest bigint[];      -- entries that take the long way
     v_locked bigint[];
+    v_done bigint[];
     v_places tid[];
     v_released bigint[] := '{}';
     v_released_fences bigint[] := '{}';
@@ -250,17 +273,18 @@ BEGIN
     END IF;
 
     -- The short way: simple entries of rows on which nothing else is, all of a kind in one statement.
-    IF v_count > 1 THEN
-        SELECT array_agg(q.n), array_agg(q.place) INTO v_locked, v_places FROM (
-            SELECT e.n, l.ctid AS place
-            FROM unnest(p_key, p_flags) WITH ORDINALITY AS e(key, flags, n)
-            JOIN {schema}.lease l ON l.key = e.key COLLATE "C"
-            WHERE e.flags & 8 = 8
-            FOR UPDATE OF l SKIP LOCKED) AS q;
-    END IF;
-    IF v_locked IS NULL THEN
-        v_rest := ARRAY(SELECT generate_series(1, v_count));
+    -- The subquery is what makes the server look at each key by the index, whatever it believes of
+    -- the table.
+    IF v_count = 1 THEN
+        v_rest := '{1}';
     ELSE
+        SELECT coalesce(array_agg(q.n), '{}'), coalesce(array_agg(q.place), '{}')
+        INTO v_locked, v_places FROM (
+            SELECT e.n, l.place
+            FROM unnest(p_key) WITH ORDINALITY AS e(key, n)
+            CROSS JOIN LATERAL (SELECT k.ctid AS place FROM {schema}.lease k
+                                WHERE k.key = e.key COLLATE "C" FOR UPDATE SKIP LOCKED) AS l
+            WHERE p_flags[e.n] & 8 = 8) AS q;
         v_now := (date_part('epoch', clock_timestamp()) * 1000000::float8)::bigint;
         o_now := v_now;
         IF 3 = ANY (p_verb) THEN
@@ -269,8 +293,9 @@ BEGIN
                 SET holder = NULL, fence_first = NULL, fence_last = NULL, attached = NULL,
                     granted = NULL, expires = NULL, process = NULL, who = NULL
                 FROM unnest(v_locked, v_places) AS e(n, place)
-                WHERE l.ctid = e.place AND p_verb[e.n] = 3 AND l.holder = p_holder[e.n]
-                  AND v_now < l.expires AND l.value IS NULL AND NOT l.queued
+                WHERE p_verb[e.n] = 3 AND l.ctid = e.place AND l.holder = p_holder[e.n]
+                  AND v_now < l.expires AND NOT l.queued
+                  AND (l.value IS NULL OR l.value_keep_until <= v_now)
                 RETURNING e.n, l.fence)
             SELECT array_agg(d.n), array_agg(d.fence) INTO o_entries, v_released_fences
             FROM done d;
@@ -284,8 +309,9 @@ BEGIN
             WITH done AS (
                 UPDATE {schema}.lease l SET expires = v_now + p_time[e.n]
                 FROM unnest(v_locked, v_places) AS e(n, place)
-                WHERE l.ctid = e.place AND p_verb[e.n] = 2 AND l.holder = p_holder[e.n]
-                  AND v_now < l.expires AND l.value IS NULL AND NOT l.queued
+                WHERE p_verb[e.n] = 2 AND l.ctid = e.place AND l.holder = p_holder[e.n]
+                  AND v_now < l.expires AND NOT l.queued
+                  AND (l.value IS NULL OR l.value_keep_until <= v_now)
                 RETURNING e.n, l.fence_first, l.fence_last)
             SELECT array_agg(d.n), array_agg(d.fence_first), array_agg(d.fence_last)
             INTO o_entries, o_firsts, o_lasts FROM done d;
@@ -295,7 +321,7 @@ BEGIN
                 RETURN NEXT;
             END IF;
         END IF;
-        o_entries := NULL;
+        v_done := v_released || v_renewed;
         IF 1 = ANY (p_verb) AND v_quiet <= v_now THEN
             WITH done AS (
                 UPDATE {schema}.lease l
@@ -307,24 +333,55 @@ BEGIN
                     holder = p_holder[e.n], attached = p_flags[e.n] & 1 = 1, granted = v_now,
                     expires = v_now + p_time[e.n], process = p_process, who = p_who
                 FROM unnest(v_locked, v_places) AS e(n, place)
-                WHERE l.ctid = e.place AND p_verb[e.n] = 1
+                WHERE p_verb[e.n] = 1 AND l.ctid = e.place
                   AND (l.holder IS NULL OR l.expires <= v_now)
-                  AND l.value IS NULL AND NOT l.queued AND NOT l.shared
+                  AND (l.value IS NULL OR l.value_keep_until <= v_now)
+                  AND NOT l.queued AND NOT l.shared
                   AND l.blocked_until <= v_now AND l.fence < forever AND p_floor[e.n] < forever
                   AND (p_not_after[e.n] IS NULL OR v_now <= p_not_after[e.n])
                 RETURNING e.n, l.fence_first, l.fence_last)
             SELECT array_agg(d.n), array_agg(d.fence_first), array_agg(d.fence_last)
             INTO o_entries, o_firsts, o_lasts FROM done d;
             IF o_entries IS NOT NULL THEN
+                v_done := v_done || o_entries;
                 o_what := 1;
                 RETURN NEXT;
             END IF;
         END IF;
-        v_locked := v_released || v_renewed || o_entries;
+        -- Keys without a row.
+        IF cardinality(v_locked) < v_count AND 1 = ANY (p_verb) AND v_quiet <= v_now THEN
+            v_rest := ARRAY(
+                SELECT e.n FROM unnest(p_key) WITH ORDINALITY AS e(key, n)
+                WHERE p_verb[e.n] = 1 AND p_flags[e.n] & 8 = 8 AND e.n <> ALL (v_locked)
+                  AND p_floor[e.n] < forever
+                  AND (p_not_after[e.n] IS NULL OR v_now <= p_not_after[e.n]));
+            IF v_rest <> '{}' THEN
+                WITH made AS (
+                    INSERT INTO {schema}.lease AS l
+                        (key, fence, fence_first, fence_last, holder, attached, granted, expires,
+                         process, who)
+                    SELECT p_key[e.n], greatest(v_now, p_floor[e.n] + 1),
+                           greatest(greatest(v_now, p_floor[e.n] + 1) - p_fences[e.n] + 1,
+                                    p_floor[e.n] + 1),
+                           greatest(v_now, p_floor[e.n] + 1), p_holder[e.n],
+                           p_flags[e.n] & 1 = 1, v_now, v_now + p_time[e.n], p_process, p_who
+                    FROM unnest(v_rest) AS e(n)
+                    ON CONFLICT (key) DO NOTHING
+                    RETURNING l.key, l.fence_first, l.fence_last)
+                SELECT array_agg(e.n), array_agg(m.fence_first), array_agg(m.fence_last)
+                INTO o_entries, o_firsts, o_lasts
+                FROM made m JOIN unnest(v_rest) AS e(n) ON p_key[e.n] = m.key COLLATE "C";
+                IF o_entries IS NOT NULL THEN
+                    v_done := v_done || o_entries;
+                    o_what := 1;
+                    RETURN NEXT;
+                END IF;
+            END IF;
+        END IF;
         v_rest := '{}';
-        IF cardinality(v_locked) < v_count THEN
+        IF cardinality(v_done) < v_count THEN
             v_rest := ARRAY(SELECT generate_series(1, v_count) EXCEPT ALL
-                            SELECT unnest(v_locked) ORDER BY 1);
+                            SELECT unnest(v_done) ORDER BY 1);
         END IF;
         o_entries := NULL; o_firsts := NULL; o_lasts := NULL;
     END IF;

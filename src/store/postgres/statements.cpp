@@ -48,6 +48,8 @@ std::string session_listing(const std::string& schema) {
 statements::statements(const std::string& quoted_schema, bool sessions)
     : texts_{sessions ? call(quoted_schema, "session_execute_1", session_steps)
                       : call(quoted_schema, "lease_execute_1", lease_steps),
+             acquire_one_text(quoted_schema),
+             release_one_text(quoted_schema),
              sessions ? session_listing(quoted_schema)
                       : call(quoted_schema, "lease_list_1", part_of_list),
              call(quoted_schema, "lease_watch_1", to_watch),
@@ -62,20 +64,13 @@ const char* statements::name(statement which) noexcept {
     switch (which) {
         case statement::execute:
             return "dibs_execute";
-        case statement::list:
-            return "dibs_list";
-        case statement::watch:
-            return "dibs_watch";
-        case statement::unwatch:
-            return "dibs_unwatch";
-        case statement::purge:
-            return "dibs_purge";
-        case statement::numbers:
-            return "dibs_numbers";
-        case statement::ping:
-            break;
+        case statement::acquire_one:
+            return "dibs_acquire_one";
+        case statement::release_one:
+            return "dibs_release_one";
+        default:
+            return nullptr;
     }
-    return "dibs_ping";
 }
 
 }  // namespace dibs::store::postgres

@@ -12,8 +12,22 @@ namespace dibs::store::postgres {
 /// Format of the tables. A newer one is refused.
 inline constexpr int schema_format = 1;
 
-enum class statement : std::uint8_t { execute, list, watch, unwatch, purge, ping, numbers };
-inline constexpr std::size_t statement_count = 7;
+enum class statement : std::uint8_t {
+    execute,
+    acquire_one,
+    release_one,
+    list,
+    watch,
+    unwatch,
+    purge,
+    ping,
+    numbers
+};
+inline constexpr std::size_t statement_count = 9;
+/// Those that a session keeps prepared.
+inline constexpr std::array kept_statements{statement::execute,
+                                            statement::acquire_one,
+                                            statement::release_one};
 
 /// Their texts for one schema.
 class statements {
@@ -24,6 +38,7 @@ class statements {
     [[nodiscard]] const std::string& text(statement which) const noexcept {
         return texts_[static_cast<std::size_t>(which)];
     }
+    /// Under which a session keeps it prepared; null: it does not.
     [[nodiscard]] static const char* name(statement which) noexcept;
 
   private:
@@ -32,6 +47,9 @@ class statements {
 
 /// What makes the tables and functions, without the schema itself.
 [[nodiscard]] std::string schema_text(const std::string& quoted_schema);
+/// The short ways of lone entries (acquire_one.sql, release_one.sql).
+[[nodiscard]] std::string acquire_one_text(const std::string& quoted_schema);
+[[nodiscard]] std::string release_one_text(const std::string& quoted_schema);
 /// What advisory locks need beside it; `hash`: sha256 or hashtext.
 [[nodiscard]] std::string session_text(const std::string& quoted_schema, std::string_view hash);
 

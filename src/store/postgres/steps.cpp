@@ -515,6 +515,72 @@ parameters parameters_of(const std::vector<core::entry>& entries,
     return made;
 }
 
+std::optional<short_step> short_step_of(const core::verb& what, const caller& self) {
+    if (self.own || !is_simple(what)) {
+        return std::nullopt;
+    }
+    if (const auto* taken = std::get_if<core::acquire>(&what)) {
+        // A strict store may not grant for now.
+        if (self.longest_ttl > microseconds{0}) {
+            return std::nullopt;
+        }
+        const auto asked = described(*taken);
+        short_step made{statement::acquire_one, {}};
+        made.with.text(self.prefix + taken->key);
+        made.with.text(bytes_of(taken->holder));
+        made.with.number(asked.time);
+        made.with.number(asked.fences);
+        made.with.number(asked.floor);
+        made.with.truth((asked.flags & flag_attached) != 0);
+        if (asked.not_after) {
+            made.with.number(*asked.not_after);
+        } else {
+            made.with.null();
+        }
+        made.with.text(self.process);
+        made.with.text(self.who);
+        return made;
+    }
+    if (const auto* ended = std::get_if<core::release>(&what)) {
+        short_step made{statement::release_one, {}};
+        made.with.text(self.prefix + ended->key);
+        made.with.text(bytes_of(ended->holder));
+        made.with.text(self.process);
+        return made;
+    }
+    return std::nullopt;
+}
+
+bool read_short_step(const PGresult& told,
+                     const core::verb& what,
+                     std::optional<core::answer>& given) {
+    const auto* taken = std::get_if<core::acquire>(&what);
+    const int columns = taken != nullptr ? static_cast<int>(acquired_column_count)
+                                         : static_cast<int>(released_column_count);
+    if (::PQnfields(&told) != columns || ::PQntuples(&told) > 1) {
+        return false;
+    }
+    if (::PQntuples(&told) == 0) {
+        return true;
+    }
+    const row one{told, 0};
+    given.emplace();
+    given->took = effect::yes;
+    if (taken != nullptr) {
+        const auto now = one.number(a_now);
+        given->what = verdict::granted;
+        given->now = now_of(now);
+        given->fences = {static_cast<core::fence_number>(one.number(a_first)),
+                         static_cast<core::fence_number>(one.number(a_last))};
+        given->expires = core::store_instant{microseconds{now + clamped(taken->ttl)}};
+    } else {
+        given->what = verdict::released;
+        given->now = now_of(one.number(r_now));
+        given->waiters = one.truth(r_waiters);
+    }
+    return true;
+}
+
 bool read_answers(const PGresult& told,
                   const std::vector<core::entry>& entries,
                   const std::vector<std::uint32_t>& which,

@@ -169,6 +169,7 @@ class postgres_model final : public replicated_server<postgres::tables> {
             return true;
         }
         bool send_text(const std::string& /*sql*/) override { return false; }
+        [[nodiscard]] bool is_set_up() const noexcept override { return !to_.is_pooled_; }
 
         pg::reply told;
 
@@ -258,7 +259,7 @@ class postgres_model final : public replicated_server<postgres::tables> {
         }
         if (unacknowledged) {
             told.warning = "canceling wait for synchronous replication due to user request";
-        } else if (which == pg::statement::execute) {
+        } else if (which != pg::statement::list && ::PQntuples(told.result.get()) > 0) {
             // What comes after it in the log takes it along.
             before_unacknowledged_.reset();
         }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace dibs::simulation::postgres {
 
@@ -161,7 +162,44 @@ core::verb verb_of(const columns& given, std::size_t at) {
     }
 }
 
+/// In the order of acquire_one.sql.
+enum acquire_parameter : std::size_t {
+    a_key,
+    a_holder,
+    a_time,
+    a_fences,
+    a_floor,
+    a_attached,
+    a_not_after,
+    a_process,
+    a_who,
+};
+
+/// In the order of release_one.sql.
+enum release_parameter : std::size_t { r_key, r_holder, r_process };
+
 }  // namespace
+
+one_step acquire_one_of(const arguments& given) {
+    core::acquire asked;
+    asked.key = given.text(a_key);
+    asked.holder = holder_in(given.text(a_holder));
+    asked.ttl = core::microseconds{given.number(a_time)};
+    asked.fences = static_cast<std::uint32_t>(given.number(a_fences));
+    asked.floor = static_cast<core::fence_number>(given.number(a_floor));
+    asked.attached = attachment_of(given.truth(a_attached));
+    if (!given.null(a_not_after)) {
+        asked.not_after = core::store_instant{core::microseconds{given.number(a_not_after)}};
+    }
+    return {std::move(asked), std::string{given.text(a_process)}, std::string{given.text(a_who)}};
+}
+
+one_step release_one_of(const arguments& given) {
+    core::release asked;
+    asked.key = given.text(r_key);
+    asked.holder = holder_in(given.text(r_holder));
+    return {std::move(asked), std::string{given.text(r_process)}, {}};
+}
 
 std::string_view arguments::text(std::size_t at) const {
     return {seen_.values.at(at), static_cast<std::size_t>(seen_.lengths.at(at))};

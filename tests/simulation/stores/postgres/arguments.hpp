@@ -42,4 +42,14 @@ struct batch {
 
 [[nodiscard]] batch batch_of(const arguments& given);
 
+/// What acquire_one.sql and release_one.sql are asked for.
+struct one_step {
+    core::verb what;
+    std::string process;
+    std::string who;  ///< empty: it does not matter
+};
+
+[[nodiscard]] one_step acquire_one_of(const arguments& given);
+[[nodiscard]] one_step release_one_of(const arguments& given);
+
 }  // namespace dibs::simulation::postgres

@@ -74,6 +74,20 @@ std::optional<store::step> not_ready(const core::verb& what,
     return refused;
 }
 
+bool waited_for_by_others(const tables& on, const std::string& key, const std::string& process) {
+    const auto all = on.waiters.find(key);
+    return all != on.waiters.end() &&
+           std::any_of(all->second.begin(), all->second.end(), [&](const auto& one) {
+               return one.first != process;
+           });
+}
+
+/// Whether nothing but an exclusive grant, or its trace, is on a row.
+bool is_plain(const lease_row& row, core::store_now now) {
+    return row.line.empty() && row.kept.capacity == 1 &&
+           !(row.kept.result && now.wall < row.kept.result->keep_until);
+}
+
 std::int64_t quiet_until(tables& on, std::int64_t longest, const backend::surroundings& around) {
     auto& known = on.strict;
     if (!known) {
@@ -168,6 +182,10 @@ reply backend::run(store::postgres::statement which,
     switch (which) {
         case store::postgres::statement::execute:
             return execute(given, on, around);
+        case store::postgres::statement::acquire_one:
+            return execute_one(acquire_one_of(given), on, around);
+        case store::postgres::statement::release_one:
+            return execute_one(release_one_of(given), on, around);
         case store::postgres::statement::list:
             return list(given, on, around);
         case store::postgres::statement::purge:
@@ -274,16 +292,55 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
         wake(doing, one.key, one.fence, one.all);
     }
     for (const auto at : waited_for) {
-        const auto all = on.waiters.find(core::key_of(asked.entries[at].what));
-        if (all != on.waiters.end() &&
-            std::any_of(all->second.begin(), all->second.end(), [&](const auto& one) {
-                return one.first != asked.process;
-            })) {
+        if (waited_for_by_others(on, core::key_of(asked.entries[at].what), asked.process)) {
             told.waited_for(at);
         }
     }
     commit(doing);
     reply whole;
+    whole.result = told.take();
+    return whole;
+}
+
+// --- acquire_one.sql and release_one.sql ---------------------------------------------------------
+
+reply backend::execute_one(const one_step& asked, tables& on, const surroundings& around) {
+    const auto& key = core::key_of(asked.what);
+    const bool acquires = std::holds_alternative<core::acquire>(asked.what);
+    const store::rules_context context{
+        now_of(around.now_us), number_of(asked.process, asked.who), *this};
+    rows told{acquires ? static_cast<int>(acquired_column_count)
+                       : static_cast<int>(released_column_count)};
+    reply whole;
+    const auto known = on.leases.find(key);
+    if (known != on.leases.end() && is_plain(known->second, context.now)) {
+        if (around.locked && around.locked(key) && !around.is_let_go(key)) {
+            return refused("55P03", "canceling statement due to lock timeout");
+        }
+        auto& row = known->second;
+        auto kept = row.kept;
+        auto taken = store::apply(asked.what, kept, context, {});
+        // Whoever holds the key already has it renewed by the function alone.
+        const bool is_new = !acquires || kept.fence > row.kept.fence;
+        if (is_new &&
+            (taken.reply.what == verdict::granted || taken.reply.what == verdict::released)) {
+            row.kept = std::move(kept);
+            transaction doing{on, around};
+            told.begin();
+            if (acquires) {
+                told.number(a_now, around.now_us);
+                told.number(a_first, static_cast<std::int64_t>(taken.reply.fences.first));
+                told.number(a_last, static_cast<std::int64_t>(taken.reply.fences.last));
+            } else {
+                wake(doing, key, static_cast<std::int64_t>(row.kept.fence), false);
+                taken.reply.waiters = waited_for_by_others(on, key, asked.process);
+                told.number(r_now, around.now_us);
+                told.truth(r_waiters, taken.reply.waiters);
+            }
+            doing.done.emplace_back(asked.what, std::move(taken.reply));
+            commit(doing);
+        }
+    }
     whole.result = told.take();
     return whole;
 }

@@ -71,6 +71,9 @@ class backend final : public store::parties {
     [[nodiscard]] store::postgres::reply execute(const arguments& with,
                                                  tables& on,
                                                  const surroundings& around);
+    [[nodiscard]] store::postgres::reply execute_one(const one_step& asked,
+                                                     tables& on,
+                                                     const surroundings& around);
     [[nodiscard]] store::postgres::reply list(const arguments& with,
                                               const tables& on,
                                               const surroundings& around) const;

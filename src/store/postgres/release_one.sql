@@ -1,0 +1,16 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The short way of a lone release: of a live exclusive grant, without a result, on a row on which
+-- nothing else is. Without a row in the answer nothing has happened, and lease_execute_1 (schema.sql)
+-- is to be asked. For sessions that are set up and keep it prepared.
+--
+-- $1 key, $2 holder, $3 process. Answers the time, and whether another process waits for the key,
+-- which is looked at once the row is written: whoever has registered before it looked at the key is
+-- seen.
+UPDATE {schema}.lease AS l
+SET holder = NULL, fence_first = NULL, fence_last = NULL, attached = NULL, granted = NULL,
+    expires = NULL, process = NULL, who = NULL
+WHERE l.key = $1::pg_catalog.text COLLATE "C" AND l.holder = $2::pg_catalog.bytea
+  AND {schema}.lease_now_1() < l.expires AND NOT l.queued
+  AND (l.value IS NULL OR l.value_keep_until <= {schema}.lease_now_1())
+RETURNING {schema}.lease_now_1(),
+    {schema}.lease_released_1(l.key, l.fence, $3::pg_catalog.text)
