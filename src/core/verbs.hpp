@@ -207,7 +207,7 @@ struct answer {
 
     fence_block fences;     ///< granted, renewed: of this grant
     store_instant expires;  ///< granted, renewed: by the store's clock
-    store_now now{};        ///< when the step was executed (effect::yes)
+    store_now now{};        ///< when the step was executed (effect::yes); a `released` may not say
 
     std::optional<kept_result>
         result;  ///< in every answer to acquire, renew and release, if there is one

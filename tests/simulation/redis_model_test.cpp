@@ -98,6 +98,12 @@ struct RedisModel : ::testing::Test {
             heard += answer.items.empty() ? "" : answer.items.front().text;
         }
         heard += told.what == redis::told::form::error ? "!" : "";
+        // What is told when everything went as usual.
+        if (asked[0] == "EVAL") {
+            heard += told.what == redis::told::form::text      ? "G"
+                     : told.what == redis::told::form::integer ? "R"
+                                                               : "";
+        }
     }
 
     /// It is another one whenever the server becomes a primary again.
@@ -127,7 +133,9 @@ struct RedisModel : ::testing::Test {
     dibs::testing::temporary_folder folder;
     dibs::testing::server_clock clock{(folder.path() / "clock").string(), start_us};
     redis_server server{{}, &clock};
-    std::string heard;  ///< the letters of all answers; ! for a refusal of the whole batch
+    std::string
+        heard;  ///< the letters of all answers; ! for a refusal of the whole batch, G and R for
+                ///< what is usual
     redis::keyspace data;
     redis::script_engine scripts;
     redis::keyspace::surroundings around{
@@ -237,7 +245,7 @@ TEST_F(RedisModel, TellsTheSameAsARealServer) {
             ask({"DEL", name});
         }
     }
-    for (const char kind : std::string{"ghdblnrfxvmscweq!"}) {
+    for (const char kind : std::string{"ghdblnrfxvmscweq!GR"}) {
         EXPECT_NE(heard.find(kind), std::string::npos) << "nothing was answered by " << kind;
     }
 }

@@ -269,8 +269,70 @@ TEST(RedisSteps, BelieveNoReplyThatIsNotOfTheScript) {
     EXPECT_EQ(answers[0].what, core::verdict::released);
     EXPECT_TRUE(answers[0].waiters);
     EXPECT_FALSE(believed("*2\r\n:5\r\n:-1\r\n"));
+    // How many listen to what was given back, where it was alone.
+    EXPECT_TRUE(believed(":2\r\n"));
+    EXPECT_EQ(answers[0].what, core::verdict::released);
+    EXPECT_TRUE(answers[0].waiters);
+    EXPECT_FALSE(believed(":-1\r\n"));
+    batch[0].what = testing::renew_of("k", testing::holder_of(1));
+    EXPECT_FALSE(believed(":1\r\n"));
+    EXPECT_FALSE(believed("$1\r\n9\r\n"));
     batch[0].what = testing::revoke_of("k", 1);
+    EXPECT_FALSE(believed(":1\r\n"));
     EXPECT_FALSE(believed("*2\r\n:5\r\n:1\r\n")) << "this one has no short way";
+}
+
+// One reply for a whole batch: nobody listens to what was given back, and the fences follow each
+// other, up to the server's time or from the one that is named.
+TEST(RedisSteps, ReadWhatIsUsualFromTheTimeAlone) {
+    std::vector<core::entry> batch(4);
+    batch[0].what = testing::acquire_of("a", testing::holder_of(1));
+    batch[1].what = testing::release_of("b", testing::holder_of(2));
+    batch[2].what = testing::acquire_of("c", testing::holder_of(3));
+    batch[3].what = testing::release_of("d", testing::holder_of(4));
+    const std::vector<std::uint32_t> all{0, 1, 2, 3};
+    auto order = order_of(batch, all);
+    std::vector<core::answer> answers;
+    const auto believed = [&](std::string_view bytes) {
+        answers = std::vector<core::answer>(batch.size());
+        reply_reader reader;
+        reader.feed(bytes);
+        return reader.next() == reply_reader::state::complete &&
+               read_batch(reader.current(), {"p", "w"}, batch, order, answers);
+    };
+    ASSERT_TRUE(believed("$16\r\n1764000000123456\r\n"));
+    constexpr core::fence_number time = 1'764'000'000'123'456;
+    EXPECT_EQ(answers[0].what, core::verdict::granted);
+    EXPECT_EQ(answers[0].fences, (core::fence_block{time - 1, time - 1}));
+    EXPECT_EQ(answers[2].fences, (core::fence_block{time, time}));
+    EXPECT_GT(answers[2].expires, answers[2].now.lease);
+    for (const auto& one : answers) {
+        EXPECT_EQ(one.took, core::effect::yes);
+        EXPECT_EQ(one.now.lease.time_since_epoch().count(), static_cast<std::int64_t>(time));
+    }
+    for (const auto at : {1U, 3U}) {
+        EXPECT_EQ(answers[at].what, core::verdict::released);
+        EXPECT_FALSE(answers[at].waiters);
+    }
+    ASSERT_TRUE(believed("$21\r\n1764000000123456 1764\r\n") == false) << "behind the time";
+    ASSERT_TRUE(believed("$33\r\n1764000000123456 1764000000999999\r\n"))
+        << "the clock was set back";
+    EXPECT_EQ(answers[0].fences, (core::fence_block{1'764'000'000'999'999, 1'764'000'000'999'999}));
+    EXPECT_EQ(answers[2].fences, (core::fence_block{1'764'000'001'000'000, 1'764'000'001'000'000}));
+    for (const auto* bytes : {":5\r\n",
+                              "+OK\r\n",
+                              "$-1\r\n",
+                              "$0\r\n\r\n",
+                              "$1\r\n1\r\n",
+                              "$2\r\nno\r\n",
+                              "$3\r\n5 x\r\n",
+                              "$5\r\n5 5 5\r\n",
+                              "$3\r\n5 0\r\n"}) {
+        EXPECT_FALSE(believed(bytes)) << bytes;
+    }
+    batch[1].what = testing::renew_of("b", testing::holder_of(2));
+    order = order_of(batch, all);
+    EXPECT_FALSE(believed("$16\r\n1764000000123456\r\n")) << "a renewal is never told like that";
 }
 
 }  // namespace dibs::store::redis

@@ -2,14 +2,10 @@
 -- One batch of steps on records, all in one call. What the verbs mean is in store/store.hpp; this
 -- is the same in the server's language.
 --
--- KEYS[2i-1], [2i] of entry i: the key itself (the lock), and the key of the rest of its record
+-- KEYS[i], [n+i]   of entry i: the key itself (the lock), and the key of the rest of its record
 -- KEYS[2n+1]       the mark of the database's fences
 -- KEYS[2n+2]       for a strict caller alone: the epoch of the database
--- ARGV[1], [2]     the process that asks, and who is behind it
--- ARGV[3]          the earliest NOT_AFTER of the batch; of a strict caller, then a blank and the
---                  longest ttl that it grants
--- ARGV[4]          the NOT_AFTER of each entry, one behind the other; empty: none has one
--- ARGV[5]          the words of all entries if they are the same; else, of each run of entries
+-- ARGV[1]          the words of all entries if they are the same; else, of each run of entries
 --                  with the same words: COUNT WORDS and the end of the line
 --   U TTL TTL_MS REST_TTL FENCES                                        acquire, attached
 --   V TTL TTL_MS REST_TTL FENCES                                        acquire, detached
@@ -23,12 +19,23 @@
 --   v FENCE                                                             revoke
 --   b DURATION                                                          block
 --   q                                                                   look, for listings
--- ARGV[5+i]        of entry i: dibs1 HOLDER
+-- ARGV[1+i]        of entry i: dibs1 HOLDER
+-- ARGV[n+2]        who asks: PROCESS WHO
+-- ARGV[n+3]        the earliest NOT_AFTER of the entries; then that of each of them if they differ,
+--                  one behind the other; of a strict caller, then a blank and the longest ttl that
+--                  it grants
 -- then the payloads (results, reasons) of the entries with MARK or HAS_RESULT and of b, in their
 -- order
+-- Each key and each argument costs as much as a simple command does. So where there is nothing but
+-- R and N, all but the keys and arguments of the entries is left out.
 --
 -- Returns the server's time, then one answer per entry: a number or a text from the short way, an
--- array from the long one. Times and durations are whole microseconds; -1 is for ever. REST_TTL is
+-- array from the long one. Usually less:
+--   NOW         everything was given back, and nobody listens to it, or granted; the fences, one per
+--               grant and in their order, end at the time
+--   NOW FENCE   the same; they begin with that one
+--   a number    a lone entry was given back, and so many listen to it
+-- Times and durations are whole microseconds; -1 is for ever. REST_TTL is
 -- in milliseconds: the ttl, an hour, and a second. TTL_MS and QUEUE are in milliseconds, too.
 -- HOLDER has 32 characters, NOT_AFTER 16. Fences are below 2^53, which a number of Lua's holds;
 -- never made a text as a whole by its default formatting.
@@ -84,17 +91,59 @@
 -- The short way takes what is done all day: a free key, a grant of one's own, nothing else kept. It
 -- leaves what it meets otherwise, errors too, to the long way, which takes everything.
 
-local call, byte, sub = redis.pcall, string.byte, string.sub
-local find, match, format = string.find, string.match, string.format
+local call, byte, sub, find = redis.pcall, string.byte, string.sub, string.find
+local keys, argv = KEYS, ARGV
+local clock
+
+-- A lone caller waits for what is done here, so what it does all day is done without anything that
+-- only others need: giving back, and taking a free key, where there is no rest. What is met
+-- otherwise, errors too, is left to what comes behind.
+if argv[1] == 'R' and #keys == 2 then
+    local value = call('GET', keys[1])
+    local letter = value and #value > 91 and find(value, argv[2], 1, true) == 1 and byte(value, 91)
+    if (letter == 85 or letter == 86) and call('DEL', keys[1]) == 1 then
+        local heard = call('PUBLISH', keys[2], '')
+        return type(heard) == 'number' and heard or 0
+    end
+elseif #keys == 3 and find(argv[1], '^[UV] ') and sub(argv[1], -2) == ' 1' then
+    local words = argv[1]
+    local ttl_end = find(words, ' ', 3, true)
+    clock = call('TIME')
+    local part = clock[2]
+    part = part and (#part == 6 and part or sub('00000' .. part, -6))
+    local now_text = part and clock[1] .. part
+    -- In whole milliseconds the server comes to the same end by itself, unless one just begins.
+    if part and #now_text == 16 and now_text <= argv[4] and sub(part, 4) ~= '000' and
+        sub(words, ttl_end - 3, ttl_end - 1) == '000' and call('EXISTS', keys[1], keys[2]) == 0 then
+        local fence = 'dibs1 ' .. now_text
+        local kept = call('SET', keys[3], fence, 'GET')
+        if kept == false or (#kept == 22 and kept < fence and find(kept, 'dibs1 ', 1, true)) then
+            local ttl_ms = sub(words, ttl_end + 1, find(words, ' ', ttl_end + 1, true) - 1)
+            local text = ' ' .. now_text
+            local done = call('SET', keys[1],
+                              argv[2] .. text .. text .. text .. ' ' .. sub(words, 1, 1) .. ttl_ms ..
+                              ' ' .. argv[3], 'PX', ttl_ms)
+            if done.ok then
+                return now_text
+            end
+        elseif not kept.err then
+            call('SET', keys[3], kept)
+        end
+    end
+end
+
+local match, format, char = string.match, string.format, string.char
 local ceil, floor = math.ceil, math.floor
 
 local short = 74
 local nobody = '00000000000000000000000000000000'
-local strict = #ARGV[3] > 16
-local entries = (#KEYS - (strict and 2 or 1)) / 2
-local before_entries = 5
+-- Nothing but R and N.
+local brief = #keys % 2 == 0 and #argv == #keys / 2 + 1
+local entries = brief and #keys / 2 or floor((#keys - 1) / 2)
+local strict = #keys > 2 * entries + 1
+local asking, ends = argv[entries + 2], argv[entries + 3] or '9007199254740991'
 local fence_limit = 9007199254740991
-local mark_key, mark = KEYS[2 * entries + 1], nil
+local mark_key, mark = keys[2 * entries + 1], nil
 
 local function sixteen(number)
     return format('%016.0f', number)
@@ -113,7 +162,7 @@ end
 -- script alone, so it is remembered.
 local full = false
 local function refusal()
-    local probe = call('SETRANGE', KEYS[1], 0, '')
+    local probe = call('SETRANGE', keys[1], 0, '')
     probe = type(probe) == 'table' and probe.err
     if probe and find(probe, '^OOM') then
         full = probe
@@ -130,7 +179,7 @@ if entries > 1 then
     end
 end
 
-local clock = call('TIME')
+clock = clock or call('TIME')
 if clock.err then
     return redis.error_reply(named(clock.err, 'TIME'))
 end
@@ -143,8 +192,8 @@ end
 
 -- When the server grants again, for a strict caller; or why that is not known.
 local function ready_again()
-    local epoch = KEYS[2 * entries + 2]
-    local ttl = tonumber(sub(ARGV[3], 18))
+    local epoch = keys[2 * entries + 2]
+    local ttl = tonumber(match(ends, '%d+$'))
     local info, kept = call('INFO', 'replication'), call('GET', epoch)
     if type(info) == 'table' or type(kept) == 'table' then
         return nil, type(info) == 'table' and named(info.err, 'INFO') or named(kept.err, 'GET')
@@ -177,7 +226,7 @@ end
 -- The long way. Functions are made by running over them, so this is done for those who need it.
 local function all_verbs()
     local trace_kept = 3600000000
-    local next_payload = before_entries + entries
+    local next_payload = entries + 3
     local verbs = {}
 
     local function words_of(reply)
@@ -325,8 +374,7 @@ local function all_verbs()
     end
 
     local function tail_of_share(granted, attached)
-        return granted .. ' ' .. attached .. ' ' .. ARGV[1] .. ' ' ..
-            string.gsub(ARGV[2], '\30', '?')
+        return granted .. ' ' .. attached .. ' ' .. string.gsub(asking, '\30', '?')
     end
 
     local function read(lock, rest)
@@ -565,7 +613,7 @@ local function all_verbs()
 
     local function payload()
         next_payload = next_payload + 1
-        return ARGV[next_payload]
+        return argv[next_payload]
     end
 
     local function take_result(record, fence, is_mark, result, fresh, keep)
@@ -615,7 +663,7 @@ local function all_verbs()
             local last = run(record, 'ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
             number = last and math.max(last + 1, now) or now
             run(record, 'SET', name, 't1 ' .. sixteen(number) .. ' ' .. now_text .. ' ' ..
-                ARGV[1] .. ' ' .. ARGV[2], 'PX', time)
+                asking, 'PX', time)
             record.dirty = true
             run(record, 'ZADD', queue, format('%.0f', number), holder)
             rank = run(record, 'ZRANK', queue, holder)
@@ -713,7 +761,7 @@ local function all_verbs()
             -- Whoever finds a free key reminds its head, which may have missed its wake-up. But not
             -- its own process: where nobody is behind that ticket any more, it would come back here
             -- at once, again and again.
-            if process_of(first_ticket) ~= ARGV[1] then
+            if process_of(first_ticket) ~= match(asking, '^%S+') then
                 wake(record)
             end
             local left = run(record, 'PTTL', record.rest .. 't' .. first_in_queue)
@@ -751,7 +799,7 @@ local function all_verbs()
         must_write(record, mark)
         local text, ends = nil, expires
         if asked.capacity == 1 then
-            local tail = letter_of(record, asked.attached) .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
+            local tail = letter_of(record, asked.attached) .. ' ' .. asking
             text = lock_text(holder, first, last, now_text, tail)
         else
             local others = record.live and record.shares or {}
@@ -904,7 +952,7 @@ local function all_verbs()
             elseif new_holder then
                 letter = letter_of(record, attached)
             end
-            local tail = letter .. ' ' .. (new_holder and ARGV[1] .. ' ' .. ARGV[2] or who)
+            local tail = letter .. ' ' .. (new_holder and asking or who)
             local set = call('SET', lock, lock_text(record.last_holder, first, last, granted, tail),
                              'PXAT', until_when)
             if words_of(set) then
@@ -1060,12 +1108,22 @@ end
 -- The short way. What entries with the same words have in common is found out and done once for
 -- all of them.
 local answers = {now}
-local in_time = now_text <= ARGV[3]
-local verbs, channels, told
+local in_time = now_text <= sub(ends, 1, 16)
+
+local function end_of_entry(at)
+    local own = sub(ends, 16 * at + 1, 16 * at + 16)
+    return #own == 16 and byte(own) ~= 32 and own or sub(ends, 1, 16)
+end
+
+-- What all entries are told so far is a release that nobody listens to, or the next fence.
+local usual, first_fence, next_fence = true, nil, nil
+-- Runs of releases and of renewals: from and to which entry, and how many were left.
+local ended = {}
+local verbs
 local from, place, line_end, count = 1, 1, nil, nil
 
 while from <= entries do
-    local words, to = ARGV[before_entries], entries
+    local words, to = argv[1], entries
     if find(words, '\n', 1, true) then
         place, line_end, count, words = find(words, '^(%d+) ([^\n]*)\n', place)
         place, to = line_end + 1, from + count - 1
@@ -1074,90 +1132,96 @@ while from <= entries do
 
     -- A refused command is a table here, which holds nothing and equals nothing that is asked for.
     if verb == 'R' then
-        local held, gone = from == to and {call('GET', KEYS[2 * to - 1])} or
-            call('MGET', unpack(KEYS, 2 * from - 1, 2 * to)), {}
+        local held = call('MGET', unpack(keys, from, to))
+        local untraced, left = 0, 0
         for at = from, to do
-            local value, lock, rest = held[2 * (at - from) + 1], KEYS[2 * at - 1], KEYS[2 * at]
-            if value and #value > 91 and find(value, ARGV[before_entries + at], 1, true) == 1 then
-                local letter = byte(value, 91)
-                if letter == 85 or letter == 86 then
-                    gone[#gone + 1] = lock
-                    answers[at + 1] = 0
-                elseif letter < 85 and sub(value, 57, 72) <= now_text and
-                    call('DEL', lock) == 1 then
-                    if call('PEXPIRE', rest, '3599000') ~= 1 then
-                        local text = 'dibs1 ' .. nobody .. sub(value, 56, 72) ..
-                            ' 0000000000000000 0'
-                        call('SET', rest, text, 'PX', '3600000')
-                    end
-                    answers[at + 1] = 0
+            local value = held[at - from + 1]
+            local letter = value and #value > 91 and find(value, argv[1 + at], 1, true) == 1 and
+                byte(value, 91)
+            if letter == 85 or letter == 86 then
+                untraced = untraced + 1
+                answers[at + 1] = 0
+            elseif letter and letter < 85 and sub(value, 57, 72) <= now_text and
+                call('DEL', keys[at]) == 1 then
+                local rest = keys[entries + at]
+                if call('PEXPIRE', rest, '3599000') ~= 1 then
+                    local text = 'dibs1 ' .. nobody .. sub(value, 56, 72) .. ' 0000000000000000 0'
+                    call('SET', rest, text, 'PX', '3600000')
                 end
+                answers[at + 1] = 1
+            else
+                left = left + 1
             end
         end
-        local done = #gone > 0 and call('DEL', unpack(gone)) or 0
-        if done ~= #gone then
-            -- Refused, or twice in the batch. Whoever comes second holds nothing any more.
-            local is_first = {}
-            for at = 1, #gone do
-                is_first[gone[at]] = type(done) ~= 'table'
-            end
+        local gone = 0
+        if untraced == to - from + 1 then
+            gone = call('DEL', unpack(keys, from, to))
+        elseif untraced > 0 then
+            local locks = {}
             for at = from, to do
-                local lock = KEYS[2 * at - 1]
-                if answers[at + 1] and is_first[lock] ~= nil then
-                    answers[at + 1] = is_first[lock] and 0 or nil
-                    is_first[lock] = false
+                if answers[at + 1] == 0 then
+                    locks[#locks + 1] = keys[at]
                 end
             end
+            gone = call('DEL', unpack(locks))
         end
-        channels, told = channels or {}, told or {}
-        for at = from, to do
-            if answers[at + 1] then
-                channels[#channels + 1] = KEYS[2 * at]
-                told[#told + 1] = at + 1
+        if gone ~= untraced then
+            -- Refused, or twice in the batch. Whoever comes second holds nothing any more.
+            local before = {}
+            for at = from, to do
+                if answers[at + 1] == 0 and (before[keys[at]] or type(gone) == 'table') then
+                    answers[at + 1] = nil
+                    left = left + 1
+                end
+                before[keys[at]] = true
             end
         end
+        usual = usual and left == 0
+        ended[#ended + 1] = {from, to, left}
 
     elseif verb == 'N' then
-        local held = call('MGET', unpack(KEYS, 2 * from - 1, 2 * to))
+        local held, left = call('MGET', unpack(keys, from, to)), 0
         local ttl, ttl_ms, rest_ttl = match(words, ' (%d+) (%d+) (%d+)$')
         local expires = format('%.0f', ceil((now + ttl) / 1000) - 1)
         local expiry = ' ' .. sixteen(expires * 1000) .. ' 0'
-        channels, told = channels or {}, told or {}
+        ttl_ms = ttl_ms .. ' '
         for at = from, to do
-            local value, lock, rest = held[2 * (at - from) + 1], KEYS[2 * at - 1], KEYS[2 * at]
-            local head = ARGV[before_entries + at]
-            if value and #value > 91 and find(value, head, 1, true) == 1 then
-                local letter = byte(value, 91)
-                local traced = letter < 85
-                if letter < 97 and sub(value, 57, 72) <= now_text and
-                    (traced or find(value, ttl_ms .. ' ', 92, true) == 92) and
-                    call('PEXPIREAT', lock, expires) == 1 then
-                    if traced and call('SET', rest, head .. sub(value, 56, 72) .. expiry, 'PX',
-                                       rest_ttl).err then
-                        call('PEXPIRE', rest, rest_ttl)
-                    end
-                    answers[at + 1] = sub(value, 39, 72)
-                    channels[#channels + 1] = rest
-                    told[#told + 1] = at + 1
+            local value, head = held[at - from + 1], argv[1 + at]
+            local letter = value and #value > 91 and find(value, head, 1, true) == 1 and
+                byte(value, 91)
+            local traced = letter and letter < 85
+            if letter and letter < 97 and sub(value, 57, 72) <= now_text and
+                (traced or find(value, ttl_ms, 92, true) == 92) and
+                call('PEXPIREAT', keys[at], expires) == 1 then
+                local rest = keys[entries + at]
+                if traced and call('SET', rest, head .. sub(value, 56, 72) .. expiry, 'PX',
+                                   rest_ttl).err then
+                    call('PEXPIRE', rest, rest_ttl)
                 end
+                answers[at + 1] = sub(value, 39, 72)
+            else
+                left = left + 1
             end
         end
+        usual = false
+        ended[#ended + 1] = {from, to, left, true}
 
     elseif byte(verb) < 87 and not full and now >= ready then
         local untraced = verb == 'U' or verb == 'V'
         -- Nothing is there, neither locks nor rests.
-        local bare = untraced and call('EXISTS', unpack(KEYS, 2 * from - 1, 2 * to)) == 0
+        local bare = untraced and call('EXISTS', unpack(keys, from, to)) == 0 and
+            call('EXISTS', unpack(keys, entries + from, entries + to)) == 0
         local ttl, ttl_ms, rest_ttl, fences, expires, expiry, bare_tail, tail
-        local first, each, high, low
+        local first, each, hundred, high
+        local granted = 0
         for at = from, to do
-            local lock, rest, head = KEYS[2 * at - 1], KEYS[2 * at], ARGV[before_entries + at]
-            if (in_time or now_text <= sub(ARGV[4], 16 * at - 15, 16 * at)) and
+            local lock, head = keys[at], argv[1 + at]
+            if (in_time or now_text <= end_of_entry(at)) and
                 (bare or call('GET', lock) == false) then
                 if not ttl then
                     ttl, ttl_ms, rest_ttl, fences = match(words, ' (%d+) (%d+) (%d+) (%d+)$')
                     expires = format('%.0f', ceil((now + ttl) / 1000) - 1)
-                    bare_tail = ' ' .. now_text .. ' ' .. verb .. ttl_ms .. ' ' .. ARGV[1] .. ' ' ..
-                        ARGV[2]
+                    bare_tail = ' ' .. now_text .. ' ' .. verb .. ttl_ms .. ' ' .. asking
                     -- The fences of all of them, behind the clock if there is room.
                     if not mark then
                         local kept = call('GET', mark_key)
@@ -1171,8 +1235,6 @@ while from <= entries do
                     first = mark and math.max(mark + 1, now - wanted * fences + 1) or fence_limit
                     each = math.max(floor((now - first + 1) / wanted), 1)
                     local last = first + wanted * each - 1
-                    low = first % 1000000
-                    high = format('%.0f', (first - low) / 1000000)
                     if last >= fence_limit or
                         call('SET', mark_key,
                              'dibs1 ' .. (last == now and now_text or sixteen(last))).err then
@@ -1180,13 +1242,16 @@ while from <= entries do
                     end
                     mark = last
                 end
-                local by = (at - from) * each
-                local fence = first + by
+                local fence = first + (at - from) * each
                 -- By hand, as above.
-                local text = low + by >= 100000 and low + by < 1000000 and high .. low + by or
-                    sixteen(fence)
+                if not hundred or fence - hundred > 99 then
+                    hundred = fence - fence % 100
+                    high = sub(sixteen(fence), 1, 14)
+                end
+                local ones = fence % 10
+                local text = high .. char(48 + (fence - hundred - ones) / 10, 48 + ones)
                 local last_text = each == 1 and text or sixteen(fence + each - 1)
-                local kept = not bare and call('GET', rest)
+                local kept = not bare and call('GET', keys[entries + at])
                 local done
                 if not kept and untraced then
                     done = call('SET', lock, head .. ' ' .. text .. ' ' .. last_text .. bare_tail,
@@ -1195,18 +1260,25 @@ while from <= entries do
                                     sub(kept, 40, 55) < text) then
                     expiry = expiry or ' ' .. sixteen(expires * 1000) .. ' 0'
                     tail = tail or ' ' .. now_text .. ' ' ..
-                        ((verb == 'A' or verb == 'U') and 'A' or 'D') .. ' ' .. ARGV[1] .. ' ' ..
-                        ARGV[2]
-                    done = call('SET', rest, head .. ' ' .. last_text .. expiry, 'PX', rest_ttl)
+                        ((verb == 'A' or verb == 'U') and 'A' or 'D') .. ' ' .. asking
+                    done = call('SET', keys[entries + at], head .. ' ' .. last_text .. expiry, 'PX',
+                                rest_ttl)
                     done = done.ok and
                         call('SET', lock, head .. ' ' .. text .. ' ' .. last_text .. tail, 'PXAT',
                              expires)
                 end
                 if done and done.ok then
+                    granted = granted + 1
                     answers[at + 1] = each == 1 and fence or text .. ' ' .. last_text
                 end
             end
         end
+        usual = usual and granted == to - from + 1 and each == 1 and
+            (not next_fence or first == next_fence)
+        first_fence = first_fence or first
+        next_fence = first and first + granted
+    else
+        usual = false
     end
 
     for at = from, to do
@@ -1218,10 +1290,8 @@ while from <= entries do
                 end
                 verbs = all_verbs()
             end
-            local not_after = ARGV[4] == '' and '9007199254740991' or
-                sub(ARGV[4], 16 * at - 15, 16 * at)
-            local done, answer = pcall(verbs[verb], KEYS[2 * at - 1], KEYS[2 * at],
-                                       sub(ARGV[before_entries + at], 7), not_after, words)
+            local done, answer = pcall(verbs[verb], keys[at], keys[entries + at],
+                                       sub(argv[1 + at], 7), end_of_entry(at), words)
             if not done then
                 answer = type(answer) == 'table' and answer.entry or
                     {'e', 'the script failed: ' ..
@@ -1234,19 +1304,40 @@ while from <= entries do
 end
 
 -- Who listens to what was given back or prolonged.
-if channels and #channels > 0 then
-    -- For one it is as well to tell them at once.
-    local lone = #channels == 1 and answers[told[1]] == 0
-    local heard = lone and {0, 1} or call('PUBSUB', 'NUMSUB', unpack(channels))
-    for at = 1, #channels do
-        local answer = answers[told[at]]
-        local count = heard[2 * at] or 0
-        if type(answer) == 'string' then
-            answers[told[at]] = count .. answer
-        elseif heard.err or count > 0 then
-            count = call('PUBLISH', channels[at], '')
-            answers[told[at]] = type(count) == 'number' and count or 0
+for one = 1, #ended do
+    local from, to, left, renewed = unpack(ended[one], 1, 4)
+    local places, heard
+    if left == 0 and (renewed or from < to) then
+        heard = call('PUBSUB', 'NUMSUB', unpack(keys, entries + from, entries + to))
+    elseif left == 0 then
+        -- For one it is as well to tell them at once.
+        heard = {0, 1}
+    elseif left <= to - from then
+        places = {}
+        local channels = {}
+        for at = from, to do
+            if type(answers[at + 1]) ~= 'table' then
+                places[#places + 1] = at
+                channels[#channels + 1] = keys[entries + at]
+            end
+        end
+        heard = call('PUBSUB', 'NUMSUB', unpack(channels))
+    end
+    for place = 1, to - from + 1 - left do
+        local at = places and places[place] or from + place - 1
+        local count = heard[2 * place] or 0
+        if renewed then
+            answers[at + 1] = (count == 0 and '0' or count) .. answers[at + 1]
+        elseif count ~= 0 or heard.err then
+            count = call('PUBLISH', keys[entries + at], '')
+            answers[at + 1] = type(count) == 'number' and count or 0
+            usual = usual and answers[at + 1] == 0
+        else
+            answers[at + 1] = 0
         end
     end
 end
-return answers
+if usual and next_fence and next_fence - 1 ~= now then
+    return now_text .. ' ' .. sixteen(first_fence)
+end
+return usual and now_text or answers

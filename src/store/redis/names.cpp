@@ -39,6 +39,14 @@ void names::put_rest(std::string& name, std::string_view key) const {
     name += ending;
 }
 
+std::size_t names::lock_size(std::string_view key) const noexcept {
+    return prefix_.size() + key.size();
+}
+
+std::size_t names::rest_size_max(std::string_view key) const noexcept {
+    return lock_size(key) + 2 + tagged_ending.size();
+}
+
 std::string names::lock(std::string_view key) const {
     std::string name;
     put_lock(name, key);

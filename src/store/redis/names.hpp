@@ -23,6 +23,9 @@ class names {
     /// The same, into a text that is used again.
     void put_lock(std::string& name, std::string_view key) const;
     void put_rest(std::string& name, std::string_view key) const;
+    /// How long those are.
+    [[nodiscard]] std::size_t lock_size(std::string_view key) const noexcept;
+    [[nodiscard]] std::size_t rest_size_max(std::string_view key) const noexcept;
     /// The channel by which a process hears that it is the head of a queue, by the name of its rest.
     [[nodiscard]] static std::string channel_of_process(std::string_view process);
     /// The process of such a channel; empty when it is none.

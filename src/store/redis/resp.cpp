@@ -312,9 +312,11 @@ void command_writer::begin(std::size_t words) {
 }
 
 void command_writer::word(std::string_view text) {
-    out_ += '$';
-    append_number(out_, static_cast<std::int64_t>(text.size()));
-    out_ += "\r\n";
+    std::array<char, 24> head{'$'};
+    auto* end = std::to_chars(head.data() + 1, head.data() + head.size() - 2, text.size()).ptr;
+    *end++ = '\r';
+    *end++ = '\n';
+    out_.append(head.data(), end);
     out_ += text;
     out_ += "\r\n";
 }

@@ -12,6 +12,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstring>
 
 namespace dibs::store::redis {
 
@@ -82,11 +83,13 @@ class words {
     }
     words& holder(const core::holder_id& who) {
         static constexpr std::string_view hex = "0123456789abcdef";
+        std::array<char, 2 * std::tuple_size_v<decltype(core::holder_id::bytes)>> digits;
+        auto* at = digits.data();
         for (const auto one : who.bytes) {
-            text_ += hex[std::to_integer<unsigned>(one) >> 4U];
-            text_ += hex[std::to_integer<unsigned>(one) & 15U];
+            *at++ = hex[std::to_integer<unsigned>(one) >> 4U];
+            *at++ = hex[std::to_integer<unsigned>(one) & 15U];
         }
-        return *this;
+        return put({digits.data(), digits.size()});
     }
     [[nodiscard]] std::string_view text() const noexcept { return text_; }
 
@@ -102,10 +105,13 @@ std::int64_t end_of(const core::acquire& asked) noexcept {
                : no_end;
 }
 
+bool is_plain(const core::acquire& asked) noexcept {
+    return asked.floor == 0 && asked.part == core::share{} && !asked.mark && asked.seen == 0 &&
+           asked.queue == microseconds{0};
+}
+
 void spell(words& said, const core::acquire& asked) {
-    const bool plain = asked.floor == 0 && asked.part == core::share{} && !asked.mark &&
-                       asked.seen == 0 && asked.queue == microseconds{0};
-    if (plain) {
+    if (is_plain(asked)) {
         const bool attached = asked.attached == core::attachment::attached;
         said.put(asked.traced ? attached ? "A" : "D"
                  : attached   ? "U"
@@ -168,6 +174,30 @@ const std::string* payload_of(const core::verb& what) noexcept {
     return asked == nullptr ? nullptr : &asked->reason;
 }
 
+bool is_plain_release(const core::verb& what) noexcept {
+    const auto* asked = std::get_if<core::release>(&what);
+    return asked != nullptr && !asked->result;
+}
+
+/// Of which the script needs nothing but their keys and holders.
+bool is_brief(const core::verb& what) noexcept {
+    const auto* renewed = std::get_if<core::renew>(&what);
+    return is_plain_release(what) ||
+           (renewed != nullptr && renewed->fences == 0 && !renewed->adopt);
+}
+
+/// Whether it is known, without spelling them, that both have the same words.
+bool says_the_same(const core::verb& one, const core::verb& other) noexcept {
+    const auto* first = std::get_if<core::acquire>(&one);
+    const auto* second = std::get_if<core::acquire>(&other);
+    if (first != nullptr && second != nullptr) {
+        return is_plain(*first) && is_plain(*second) && first->ttl == second->ttl &&
+               first->fences == second->fences && first->attached == second->attached &&
+               first->traced == second->traced;
+    }
+    return is_plain_release(one) && is_plain_release(other);
+}
+
 core::holder_id holder_of(const core::verb& what) noexcept {
     if (const auto* asked = std::get_if<core::acquire>(&what)) {
         return asked->holder;
@@ -181,50 +211,129 @@ core::holder_id holder_of(const core::verb& what) noexcept {
 
 /// What the entries of a call have to say, beside their keys.
 struct arguments {
-    std::string not_after;  ///< of each of them; empty: none has one
-    std::string words;      ///< of each run of entries that have the same
+    std::string words;  ///< of each run of entries that have the same
+    std::string ends;   ///< until when each of them may be granted
     std::int64_t earliest_end = no_end;
+    bool ends_differ = false;
     bool acquires = false;
+    bool brief = true;  ///< nothing but plain releases and renewals
     std::size_t payloads = 0;
 };
 
-/// Up to the holders of the entries.
-template <typename KeyOf>
-void write_call(command_writer& writer,
+/// Words of a command, written where there is room for them all: no step asks for more.
+class words_in_place {
+  public:
+    words_in_place(std::string& out, std::size_t most) : out_(out) {
+        const auto begin = out.size();
+        out.resize(begin + most);
+        at_ = out.data() + begin;
+    }
+    words_in_place(const words_in_place&) = delete;
+    words_in_place& operator=(const words_in_place&) = delete;
+    ~words_in_place() { out_.resize(static_cast<std::size_t>(at_ - out_.data())); }
+
+    /// What a word of that size takes at most.
+    static constexpr std::size_t most(std::size_t size) noexcept { return size + 28; }
+
+    void begin(std::size_t words) { head('*', words); }
+    void word(std::string_view text) {
+        head('$', text.size());
+        put(text);
+        put("\r\n");
+    }
+    void holder(const core::holder_id& who) {
+        static constexpr std::string_view hex = "0123456789abcdef";
+        put("$38\r\ndibs1 ");
+        for (const auto one : who.bytes) {
+            *at_++ = hex[std::to_integer<unsigned>(one) >> 4U];
+            *at_++ = hex[std::to_integer<unsigned>(one) & 15U];
+        }
+        put("\r\n");
+    }
+
+  private:
+    void head(char kind, std::size_t number) {
+        *at_++ = kind;
+        at_ = std::to_chars(at_, at_ + 20, number).ptr;
+        put("\r\n");
+    }
+    void put(std::string_view text) {
+        std::memcpy(at_, text.data(), text.size());
+        at_ += text.size();
+    }
+
+    std::string& out_;
+    char* at_ = nullptr;
+};
+
+/// All but the payloads.
+template <typename KeyOf, typename HolderOf>
+void write_call(std::string& out,
                 send_as how,
                 const names& where,
                 const caller& self,
                 std::size_t entries,
                 const arguments& said,
-                KeyOf key_of) {
+                KeyOf key_of,
+                HolderOf holder_of) {
     const bool strict = said.acquires && self.longest_ttl > microseconds{0};
-    const auto keys = 2 * entries + (strict ? 2U : 1U);
-    writer.begin(3 + keys + 5 + entries + said.payloads);
-    writer.word(how == send_as::name ? "EVALSHA" : "EVAL");
-    writer.word(how == send_as::name ? script_name() : script_text());
-    writer.word(static_cast<std::int64_t>(keys));
+    const auto keys = 2 * entries + (strict ? 2U : said.brief ? 0U : 1U);
+    const auto script = how == send_as::name ? script_name() : script_text();
+    std::array<char, 24> digits;
+    const std::string_view key_count{
+        digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), keys).ptr};
+    words asking;
+    words ends;
+    if (!said.brief) {
+        asking.put(self.process).add(self.who);
+        ends.sixteen(said.earliest_end);
+        if (said.ends_differ) {
+            ends.put(said.ends);
+        }
+        if (strict) {
+            ends.add(self.longest_ttl.count());
+        }
+    }
+    const auto fence_mark = said.brief ? std::string{} : names::fence_mark();
+    const auto epoch = strict ? where.epoch() : std::string{};
+
+    using in_place = words_in_place;
+    auto most = in_place::most(0) + in_place::most(7) + in_place::most(script.size()) +
+                in_place::most(key_count.size()) + in_place::most(fence_mark.size()) +
+                in_place::most(epoch.size()) + in_place::most(said.words.size()) +
+                in_place::most(asking.text().size()) + in_place::most(ends.text().size());
     std::string name;
     for (std::size_t at = 0; at < entries; ++at) {
-        const std::string& key = key_of(at);
-        where.put_lock(name, key);
+        most += in_place::most(where.lock_size(key_of(at))) +
+                in_place::most(where.rest_size_max(key_of(at))) + in_place::most(38);
+    }
+    in_place writer{out, most};
+    writer.begin(3 + keys + 1 + entries + (said.brief ? 0U : 2U) + said.payloads);
+    writer.word(how == send_as::name ? "EVALSHA" : "EVAL");
+    writer.word(script);
+    writer.word(key_count);
+    for (std::size_t at = 0; at < entries; ++at) {
+        where.put_lock(name, key_of(at));
         writer.word(name);
-        where.put_rest(name, key);
+    }
+    for (std::size_t at = 0; at < entries; ++at) {
+        where.put_rest(name, key_of(at));
         writer.word(name);
     }
-    writer.word(names::fence_mark());
-    if (strict) {
-        writer.word(where.epoch());
+    if (!said.brief) {
+        writer.word(fence_mark);
     }
-    writer.word(self.process);
-    writer.word(self.who);
-    words end;
-    end.sixteen(said.earliest_end);
     if (strict) {
-        end.add(self.longest_ttl.count());
+        writer.word(epoch);
     }
-    writer.word(end.text());
-    writer.word(said.not_after);
     writer.word(said.words);
+    for (std::size_t at = 0; at < entries; ++at) {
+        writer.holder(holder_of(at));
+    }
+    if (!said.brief) {
+        writer.word(asking.text());
+        writer.word(ends.text());
+    }
 }
 
 /// Runs of entries with the same words.
@@ -266,11 +375,16 @@ arguments arguments_of(std::span<const core::entry> batch, std::span<const std::
     runs_of_words runs;
     words one;
     words ends;
+    const core::verb* last = nullptr;
     for (const auto at : order) {
         const auto& what = batch[at].what;
-        one.begin();
-        std::visit([&](const auto& asked) { spell(one, asked); }, what);
+        if (last == nullptr || !says_the_same(*last, what)) {
+            one.begin();
+            std::visit([&](const auto& asked) { spell(one, asked); }, what);
+        }
+        last = &what;
         runs.add(one.text());
+        said.brief = said.brief && is_brief(what);
         said.payloads += payload_of(what) != nullptr ? 1U : 0U;
         auto end = no_end;
         if (const auto* asked = std::get_if<core::acquire>(&what)) {
@@ -278,18 +392,12 @@ arguments arguments_of(std::span<const core::entry> batch, std::span<const std::
             said.acquires = true;
         }
         ends.sixteen(end);
+        said.ends_differ = said.ends_differ || (at != order.front() && end != said.earliest_end);
         said.earliest_end = std::min(said.earliest_end, end);
     }
     said.words = runs.finish();
-    if (said.earliest_end != no_end) {
-        said.not_after = ends.text();
-    }
+    said.ends = ends.text();
     return said;
-}
-
-void write_holder(command_writer& writer, words& said, const core::holder_id& holder) {
-    said.begin();
-    writer.word(said.put("dibs1 ").holder(holder).text());
 }
 
 core::answer refusal(errc why, std::string what) {
@@ -644,6 +752,49 @@ bool read_numbers(std::string_view text, std::array<core::fence_number, Count>& 
     return at == end;
 }
 
+/// One reply for all entries, when everything went as usual: see batch.lua.
+bool read_usual(const node& told,
+                std::span<const core::entry> batch,
+                std::span<const std::uint32_t> order,
+                std::span<core::answer> answers) {
+    if (told.what == kind::integer && order.size() == 1 && told.number >= 0) {
+        auto& made = answers[order[0]];
+        made.took = effect::yes;
+        made.what = verdict::released;
+        made.waiters = told.number > 0;
+        return is_plain_release(batch[order[0]].what);
+    }
+    std::array<core::fence_number, 2> numbers{};
+    const bool fence_told = read_numbers(told.text, numbers);
+    std::array<core::fence_number, 1> time{numbers[0]};
+    if (told.what != kind::bulk || (!fence_told && !read_numbers(told.text, time))) {
+        return false;
+    }
+    const moment when{static_cast<std::int64_t>(time[0])};
+    const auto grants = static_cast<core::fence_number>(std::count_if(
+        order.begin(), order.end(), [&](auto entry) { return is_acquire(batch[entry]); }));
+    auto fence = fence_told ? numbers[1] : time[0] - grants + 1;
+    if (time[0] < grants || fence == 0 || fence + grants <= time[0]) {
+        return false;
+    }
+    for (const auto entry : order) {
+        auto& made = answers[entry];
+        made.took = effect::yes;
+        made.now = when.as_now();
+        if (const auto* asked = std::get_if<core::acquire>(&batch[entry].what)) {
+            made.what = verdict::granted;
+            made.fences = {fence, fence};
+            made.expires = end_of(when, asked->ttl);
+            ++fence;
+        } else if (is_plain_release(batch[entry].what)) {
+            made.what = verdict::released;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
 /// What the short way of the script answers, in a call with so many entries.
 bool read_short(const node& told,
                 moment when,
@@ -719,18 +870,17 @@ void write_batch(std::string& out,
                  std::span<const core::entry> batch,
                  std::span<const std::uint32_t> order) {
     const auto said = arguments_of(batch, order);
-    command_writer writer{out};
+    const auto what = [&](std::size_t at) -> const core::verb& { return batch[order[at]].what; };
     write_call(
-        writer, how, where, self, order.size(), said, [&](std::size_t at) -> const std::string& {
-            return core::key_of(batch[order[at]].what);
-        });
-    words holder;
-    for (const auto at : order) {
-        write_holder(writer, holder, holder_of(batch[at].what));
-    }
-    if (said.payloads == 0) {
-        return;
-    }
+        out,
+        how,
+        where,
+        self,
+        order.size(),
+        said,
+        [&](std::size_t at) -> const std::string& { return core::key_of(what(at)); },
+        [&](std::size_t at) { return holder_of(what(at)); });
+    command_writer writer{out};
     for (const auto at : order) {
         if (const auto* payload = payload_of(batch[at].what)) {
             writer.word(*payload);
@@ -745,15 +895,16 @@ void write_looks(std::string& out,
                  std::span<const std::string> keys) {
     arguments said;
     said.words = "q";
-    command_writer writer{out};
+    said.brief = false;
     write_call(
-        writer, how, where, self, keys.size(), said, [&](std::size_t at) -> const std::string& {
-            return keys[at];
-        });
-    words holder;
-    for (std::size_t at = 0; at < keys.size(); ++at) {
-        write_holder(writer, holder, {});
-    }
+        out,
+        how,
+        where,
+        self,
+        keys.size(),
+        said,
+        [&](std::size_t at) -> const std::string& { return keys[at]; },
+        [](std::size_t) { return core::holder_id{}; });
 }
 
 bool read_batch(const reply& told,
@@ -763,6 +914,9 @@ bool read_batch(const reply& told,
                 std::span<core::answer> answers) {
     walk at{told};
     moment when;
+    if (at.short_answer()) {
+        return read_usual(told.front(), batch, order, answers);
+    }
     if (!take_head(at, order.size(), when)) {
         return false;
     }

@@ -149,6 +149,13 @@ told keyspace::set(words asked, surroundings& at) {
     }
     const auto options = asked.subspan(only_new ? 4 : 3);
     value made{std::string{asked[2]}, -1};
+    if (options.size() == 1 && same_word(options[0], "GET")) {
+        auto was = get(asked.first(2), at);
+        if (was.what != told::form::error) {
+            all_.insert_or_assign(std::string{asked[1]}, std::move(made));
+        }
+        return was;
+    }
     if (options.size() == 1) {
         if (!same_word(options[0], "KEEPTTL")) {
             return told::error("ERR syntax error");
