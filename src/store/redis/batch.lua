@@ -1169,11 +1169,13 @@ while from <= entries do
             -- Refused, or twice in the batch. Whoever comes second holds nothing any more.
             local before = {}
             for at = from, to do
-                if answers[at + 1] == 0 and (before[keys[at]] or type(gone) == 'table') then
-                    answers[at + 1] = nil
-                    left = left + 1
+                if answers[at + 1] == 0 then
+                    if before[keys[at]] or type(gone) == 'table' then
+                        answers[at + 1] = nil
+                        left = left + 1
+                    end
+                    before[keys[at]] = true
                 end
-                before[keys[at]] = true
             end
         end
         usual = usual and left == 0
