@@ -210,6 +210,52 @@ TEST(GuardCommand, WhatOthersPutUnderItsNamesIsNotCalled) {
     EXPECT_EQ(server.ask("SELECT rolsuper FROM pg_roles WHERE rolname = 'mig'"), "f");
 }
 
+// Case 187: the charge is made, and then the store takes nothing any more.
+TEST(PostgresIdempotent, AStoreThatTurnsReadOnlyStopsTheJobBeforeItChargesAgain) {
+    const folder here;
+    postgres_server server;
+    const auto charge = [&](const std::string& order, const std::string& more = "") {
+        auto how = dibs_on(here,
+                           {"idempotent",
+                            order,
+                            "--fingerprint",
+                            "5 euros",
+                            "--at-most-once",
+                            "--ttl",
+                            "5s",
+                            "--wait",
+                            "0s",
+                            "--",
+                            "/bin/sh",
+                            "-c",
+                            "echo $DIBS_IDEMPOTENCY_KEY >>'" + here.file("charges") + "'" + more});
+        how.variables["DIBS_STORE"] = server.url();
+        return how;
+    };
+    const auto charges = [&] { return read_file(here.file("charges")); };
+    ASSERT_EQ(process(charge("first")).wait().status, 0);
+    // At it while the server is restarted, after which it takes no writes.
+    process second(
+        charge("second", "; while [ ! -e '" + here.file("go") + "' ]; do sleep 0.01; done"));
+    ASSERT_TRUE(eventually([&] { return charges() == "first\nsecond\n"; }));
+    ASSERT_TRUE(server.restart({"default_transaction_read_only=on"})) << server.log();
+    write_file(here.file("go"), "");
+    // It was done, and that is what its caller is told, with what cannot be kept; or it was stopped
+    // in time.
+    const auto done = second.wait();
+    EXPECT_TRUE(done.status != 0 || has(done.err, "in doubt from now on")) << done.err;
+    for (int again = 0; again < 2; ++again) {
+        EXPECT_EQ(process(charge("second")).wait().status, 69);
+        EXPECT_EQ(process(charge("third")).wait().status, 69);
+    }
+    EXPECT_EQ(charges(), "first\nsecond\n");
+    ASSERT_TRUE(server.restart({"default_transaction_read_only=off"})) << server.log();
+    EXPECT_EQ(process(charge("third")).wait().status, 0);
+    // Whether the second was done nobody has told: it is for somebody to look at.
+    EXPECT_EQ(process(charge("second")).wait().status, 77);
+    EXPECT_EQ(charges(), "first\nsecond\nthird\n");
+}
+
 std::string tables_of(const postgres_server& server) {
     return server.ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'dibs'");
 }

@@ -62,6 +62,32 @@ TEST_F(PostgresAdvisory, AllLeasesOfAClientAreLocksOfOneSession) {
     EXPECT_EQ(server.ask(locks_held), "0");
 }
 
+// Case 060: PostgreSQL lets a session take its own lock again, and then wants it given back as often.
+TEST_F(PostgresAdvisory, AKeyIsOneLockHoweverOftenItIsAskedFor) {
+    server.ask("ALTER ROLE postgres SET enable_indexscan = off");
+    open();
+    open(other);
+    ASSERT_EQ(peer.ask(acquire_of("other", holder_of(9))).what, verdict::granted);
+    for (int round = 0; round < 3; ++round) {
+        const auto granted = peer.ask(acquire_of("k", holder_of(1)));
+        ASSERT_EQ(granted.what, verdict::granted) << granted.detail;
+        for (int again = 0; again < 5; ++again) {
+            const auto retried = peer.ask(acquire_of("k", holder_of(1)));
+            EXPECT_EQ(retried.what, verdict::granted);
+            EXPECT_EQ(retried.fences, granted.fences);
+            EXPECT_EQ(peer.ask(renew_of("k", holder_of(1))).what, verdict::renewed);
+            EXPECT_EQ(peer.ask(acquire_of("k", holder_of(2))).what, verdict::held);
+            EXPECT_EQ(other.ask(acquire_of("k", holder_of(3))).what, verdict::held);
+            EXPECT_EQ(server.ask(locks_held), "2");
+        }
+        EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
+        EXPECT_EQ(server.ask(locks_held), "1");
+        EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::not_held);
+    }
+    EXPECT_EQ(peer.ask(release_of("other", holder_of(9))).what, verdict::released);
+    EXPECT_EQ(server.ask(locks_held), "0");
+}
+
 TEST_F(PostgresAdvisory, ATerminatedSessionIsALostLease) {
     open();
     open(other);

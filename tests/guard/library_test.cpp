@@ -8,8 +8,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace dibs::testing {
@@ -284,6 +286,165 @@ TEST_F(Library, UpdateVersionedGivesUpOnlyAfterItsAttempts) {
                       session.raw(), first_, always_late, few, stop.get_token());
               }),
               condition::cancelled);
+}
+
+// Case 179: each of many writers of one row gets through with few attempts.
+TEST_F(Library, ManyWritersNeedFewAttemptsEach) {
+    const int writers = 64;
+    const int writes = 3;
+    std::vector<std::thread> all;
+    std::atomic<int> most{0};
+    for (int writer = 0; writer < writers; ++writer) {
+        all.emplace_back([&] {
+            auto session = server_.connect();
+            postgres::retry_options patient;
+            patient.within = 10min;
+            for (int at = 0; at < writes; ++at) {
+                const auto done = postgres::update_versioned(
+                    session.raw(),
+                    first_,
+                    [](const fields& now) {
+                        return fields{{"stock", std::to_string(stock_of(now) + 1)}};
+                    },
+                    patient);
+                int before = most;
+                while (before < done->attempts &&
+                       !most.compare_exchange_weak(before, done->attempts)) {
+                }
+            }
+        });
+    }
+    for (auto& one : all) {
+        one.join();
+    }
+    EXPECT_EQ(stock(), std::to_string(10 + writers * writes));
+    EXPECT_LE(most, postgres::retry_options{}.lock_after + 1);
+}
+
+// Case 173: 200 purchases of one to three pieces of ten, in each way that there is.
+TEST_F(Library, EveryWayOfBuyingSellsWhatIsThere) {
+    using purchase = std::function<bool(PGconn*, int)>;
+    postgres::retry_options patient;
+    patient.attempts = 1000;
+    patient.within = 10min;
+    const auto write_rest = [](PGconn* line, int rest) {
+        (void)postgres::execute(
+            line, "UPDATE product SET stock = $1 WHERE id = 1", {std::to_string(rest)});
+    };
+    const std::vector<std::pair<std::string, purchase>> ways{
+        {"version",
+         [&](PGconn* line, int pieces) {
+             bool sold = false;
+             (void)postgres::update_versioned(
+                 line,
+                 first_,
+                 [&](const fields& now) {
+                     sold = stock_of(now) >= pieces;
+                     return sold ? fields{{"stock", std::to_string(stock_of(now) - pieces)}}
+                                 : fields{};
+                 },
+                 patient);
+             return sold;
+         }},
+        {"row lock",
+         [&](PGconn* line, int pieces) {
+             bool sold = false;
+             EXPECT_EQ(postgres::with_row_lock(line,
+                                               first_,
+                                               10min,
+                                               [&](const fields& now) {
+                                                   sold = stock_of(now) >= pieces;
+                                                   if (sold) {
+                                                       write_rest(line, stock_of(now) - pieces);
+                                                   }
+                                               }),
+                       locked::done);
+             return sold;
+         }},
+        {"take",
+         [&](PGconn* line, int pieces) {
+             return postgres::take(line, first_, "stock", pieces).how == taken::outcome::taken;
+         }},
+        {"name", [&](PGconn* line, int pieces) {
+             bool sold = false;
+             EXPECT_TRUE(postgres::with_xact_lock(line, "product:1", 10min, [&] {
+                 const auto now = postgres::execute(line, "SELECT stock FROM product WHERE id = 1");
+                 const int there = std::stoi(now.rows.at(0).at("stock").value());
+                 sold = there >= pieces;
+                 if (sold) {
+                     write_rest(line, there - pieces);
+                 }
+             }));
+             return sold;
+         }}};
+    for (const auto& [name, buy] : ways) {
+        ASSERT_EQ(server_.ask("UPDATE product SET stock = 10"), "1");
+        std::atomic<int> sold{0};
+        std::vector<std::thread> buyers;
+        for (int buyer = 0; buyer < 8; ++buyer) {
+            buyers.emplace_back([&, &buy = buy] {
+                auto session = server_.connect();
+                for (int at = 0; at < 25; ++at) {
+                    const int pieces = 1 + at % 3;
+                    if (buy(session.raw(), pieces)) {
+                        sold += pieces;
+                    }
+                }
+            });
+        }
+        for (auto& buyer : buyers) {
+            buyer.join();
+        }
+        // The last purchase of everybody is of one piece.
+        EXPECT_EQ(sold, 10) << name;
+        EXPECT_EQ(stock(), "0") << name;
+    }
+}
+
+// Case 052: what went wrong is told, and not that something could not be given back after it.
+TEST_F(Library, TheErrorOfTheWorkComesOutAndNothingStaysLocked) {
+    auto session = server_.connect();
+    const auto fails = [&] { (void)postgres::execute(session.raw(), "SELECT 1/0"); };
+    const std::vector<std::function<void()>> calls{
+        [&] { (void)postgres::with_xact_lock(session.raw(), "k", 1min, fails); },
+        [&] {
+            (void)postgres::with_row_lock(
+                session.raw(), first_, 1min, [&](const fields&) { fails(); });
+        },
+        [&] { postgres::fenced(session.raw(), "k", 7, fails); },
+        [&] {
+            (void)postgres::idempotent(session.raw(), "r", "p", [&]() -> std::string {
+                fails();
+                return "";
+            });
+        },
+        [&] {
+            (void)postgres::update_versioned(session.raw(), first_, [&](const fields&) -> fields {
+                fails();
+                return {};
+            });
+        }};
+    for (const auto& call : calls) {
+        try {
+            call();
+            ADD_FAILURE() << "no error";
+        } catch (const error& trouble) {
+            EXPECT_NE(std::string{trouble.what()}.find("division by zero"), std::string::npos)
+                << trouble.what();
+        }
+        EXPECT_EQ(::PQtransactionStatus(session.raw()), PQTRANS_IDLE);
+        EXPECT_EQ(server_.ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+        auto other = server_.connect();
+        EXPECT_TRUE(postgres::with_xact_lock(other.raw(), "k", 0ms, [] {}));
+        EXPECT_EQ(postgres::with_row_lock(other.raw(), first_, 0ms, [](const fields&) {}),
+                  locked::done);
+    }
+    // In a transaction of the caller's the same, once that is rolled back.
+    session.ask("BEGIN");
+    EXPECT_TRUE(postgres::try_xact_lock(session.raw(), "k"));
+    EXPECT_EQ(error_of(fails), condition::invalid_argument);
+    session.ask("ROLLBACK");
+    EXPECT_EQ(server_.ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
 }
 
 // Case 179: a slow writer among fast ones is not overtaken for ever.

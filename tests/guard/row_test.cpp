@@ -3,7 +3,16 @@
 // functions and sessions that interleave, on a real server.
 #include "guarded_server.hpp"
 
+#include <dibs/postgres.hpp>
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace dibs::testing {
@@ -55,6 +64,45 @@ TEST_F(Rows, WritersThatKnowOfNoVersionAreCountedToo) {
     EXPECT_EQ(server_.ask("UPDATE product SET stock = 1, version = 2 WHERE id = 1"), "1");
     EXPECT_EQ(server_.ask("UPDATE product SET stock = 2, version = version + 1 WHERE id = 1"), "1");
     EXPECT_EQ(row(1), "2|4");
+}
+
+// Case 175: many rows in one statement.
+TEST_F(Rows, ABulkChangeCountsEachRowAndOneStaleRowRefusesAll) {
+    ASSERT_EQ(server_.ask("INSERT INTO product SELECT i, 10 FROM generate_series(3, 500) i;"
+                          "CREATE TABLE seen AS SELECT id, version FROM product"),
+              "500");
+    for (const int rows : {1, 2, 500}) {
+        const auto upto = " WHERE id <= " + std::to_string(rows);
+        ASSERT_EQ(server_.ask("UPDATE seen SET version = p.version FROM product p WHERE p.id = "
+                              "seen.id"),
+                  "500");
+        EXPECT_EQ(server_.ask("UPDATE product SET stock = stock + 1" + upto), std::to_string(rows));
+        EXPECT_EQ(
+            server_.ask("SELECT count(*) FROM product p JOIN seen USING (id) WHERE p.version = "
+                        "seen.version + 1"),
+            std::to_string(rows));
+        // Whoever has read before is refused for each of them.
+        EXPECT_EQ(server_.ask("CREATE TABLE refused(id int); DO $$ DECLARE r seen; BEGIN FOR r IN "
+                              "SELECT * FROM seen" +
+                              upto +
+                              " LOOP BEGIN PERFORM dibs.update_versioned('product', "
+                              "jsonb_build_object('id', r.id), r.version, '{\"stock\": 0}'); "
+                              "EXCEPTION WHEN SQLSTATE 'ZD003' THEN INSERT INTO refused "
+                              "VALUES(r.id); END; END LOOP; END $$; SELECT count(*) FROM refused"),
+                  std::to_string(rows));
+        server_.ask("DROP TABLE refused");
+    }
+    const std::string write_back =
+        "UPDATE product p SET stock = 0, version = s.version FROM seen s WHERE s.id = p.id";
+    EXPECT_TRUE(is_error(server_.ask(write_back), "ZD003"));
+    // All are fresh but one: nothing is written.
+    ASSERT_EQ(server_.ask("UPDATE seen SET version = p.version FROM product p WHERE p.id = seen.id "
+                          "AND p.id <> 250"),
+              "499");
+    EXPECT_TRUE(is_error(server_.ask(write_back), "ZD003"));
+    EXPECT_EQ(server_.ask("SELECT count(*) FROM product WHERE stock = 0"), "0");
+    ASSERT_EQ(server_.ask("UPDATE seen SET version = version + 1 WHERE id = 250"), "1");
+    EXPECT_EQ(server_.ask(write_back), "500");
 }
 
 TEST_F(Rows, TakesOnlyWhatIsThere) {
@@ -175,7 +223,7 @@ TEST_F(Rows, RowsAreLockedInOneOrder) {
     for (int worker = 0; worker < 3; ++worker) {
         workers.push_back(server_.connect());
         workers.back().send(
-            "DO $$ BEGIN FOR i IN 1..200 LOOP PERFORM dibs.lock_rows('product', 'id', "
+            "DO $$ BEGIN FOR i IN 1..350 LOOP PERFORM dibs.lock_rows('product', 'id', "
             "(SELECT array_agg(n) FROM (SELECT (1 + random() * 39)::int::text AS n "
             "FROM generate_series(1, 20)) s)); COMMIT; END LOOP; END $$");
     }
@@ -187,6 +235,110 @@ TEST_F(Rows, RowsAreLockedInOneOrder) {
     EXPECT_EQ(
         server_.ask("SELECT count(*) FROM dibs.lock_rows('product', 'id', '{1,2,3,3}', true)"),
         "2");
+}
+
+// Case 181: workers that take what nobody has, and some of which die at it.
+TEST_F(Rows, EachRowIsWorkedOnOnceWhoeverDies) {
+    const int rows = 1500;
+    ASSERT_EQ(server_.ask("CREATE TABLE job(id int PRIMARY KEY, priority int, done int NOT NULL "
+                          "DEFAULT 0) WITH (autovacuum_enabled = off);"
+                          "INSERT INTO job SELECT i, i % 7 FROM generate_series(1, " +
+                          std::to_string(rows) + ") i"),
+              std::to_string(rows));
+    std::atomic<int> died{0};
+    std::vector<std::thread> workers;
+    for (unsigned worker = 0; worker < 8; ++worker) {
+        workers.emplace_back([&, worker] {
+            std::minstd_rand random{worker + 1};
+            std::optional<postgres_session> session{server_.connect()};
+            for (;;) {
+                session->ask("BEGIN; SET LOCAL lock_timeout = '1ms'");
+                const auto mine = session->ask(
+                    "SELECT string_agg(j ->> 'id', ',') FROM dibs.lock_rows('job', 'id', "
+                    "ARRAY(SELECT id::text FROM job WHERE done = 0 ORDER BY priority, id LIMIT "
+                    "20), true) j WHERE j ->> 'done' = '0'");
+                if (mine.empty()) {
+                    session->ask("ROLLBACK");
+                    if (session->ask("SELECT count(*) FROM job WHERE done = 0") == "0") {
+                        return;
+                    }
+                    continue;
+                }
+                session->ask("SET LOCAL lock_timeout = 0");
+                const auto worked =
+                    session->ask("UPDATE job SET done = done + 1 WHERE id IN (" + mine + ")");
+                if (worked.find(':') != std::string::npos) {
+                    ADD_FAILURE() << mine << " -> " << worked;  // it waited, and gave up
+                    return;
+                }
+                if (random() % 8 == 0) {
+                    // As after kill -9: nothing more is said, and nobody listens.
+                    ::shutdown(::PQsocket(session->raw()), SHUT_RDWR);
+                    session.emplace(server_.connect());
+                    ++died;
+                } else {
+                    session->ask("COMMIT");
+                }
+            }
+        });
+    }
+    for (auto& worker : workers) {
+        worker.join();
+    }
+    EXPECT_EQ(server_.ask("SELECT count(*), min(done), max(done) FROM job"),
+              std::to_string(rows) + "|1|1");
+    EXPECT_GT(died, 0);
+}
+
+// Case 054: who waits in vain in a transaction of its own goes on with it.
+TEST_F(Rows, AWaitForANameThatIsOverLeavesTheTransactionAsItWas) {
+    auto holder = server_.connect();
+    holder.ask("BEGIN");
+    EXPECT_EQ(holder.ask("SELECT dibs.try_xact_lock('k')"), "t");
+    auto caller = server_.connect();
+    caller.ask("BEGIN");
+    EXPECT_EQ(caller.ask("INSERT INTO product VALUES(3, 30)"), "1");
+    EXPECT_EQ(caller.ask("SELECT dibs.xact_lock('k', '20 ms')"), "f");
+    EXPECT_FALSE(postgres::xact_lock(caller.raw(), "k", std::chrono::milliseconds{20}));
+    EXPECT_EQ(caller.ask("COMMIT"), "");
+    EXPECT_EQ(row(3), "30|1");
+    holder.ask("COMMIT");
+    // What a savepoint took goes with it.
+    caller.ask("BEGIN; SAVEPOINT s");
+    EXPECT_EQ(caller.ask("SELECT dibs.xact_lock('k', '1 minute')"), "t");
+    EXPECT_EQ(holder.ask("SELECT dibs.try_xact_lock('k')"), "f");
+    caller.ask("ROLLBACK TO s");
+    EXPECT_EQ(holder.ask("SELECT dibs.try_xact_lock('k')"), "t");
+    EXPECT_EQ(caller.ask("COMMIT"), "");
+}
+
+// Case 060: a lock that is taken several times is one, and gone with its transaction.
+TEST_F(Rows, ALockByNameIsOneLockHoweverOftenItIsTaken) {
+    const std::string locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+    for (const auto* scans : {"on", "off"}) {
+        for (const int jobs : {10, 1000, 20'000}) {
+            ASSERT_EQ(server_.ask("DROP TABLE IF EXISTS job; CREATE TABLE job(id int PRIMARY KEY);"
+                                  "INSERT INTO job SELECT generate_series(1, " +
+                                  std::to_string(jobs) + "); ANALYZE job"),
+                      "");
+            auto session = server_.connect();
+            session.ask("SET enable_indexscan = " + std::string{scans});
+            session.ask("BEGIN");
+            // As the guide says: the row first, and then its name.
+            EXPECT_EQ(
+                session.ask("SELECT dibs.try_xact_lock('job:' || id) FROM (SELECT id FROM job "
+                            "WHERE id > 3 ORDER BY id LIMIT 1) j"),
+                "t");
+            EXPECT_EQ(server_.ask(locks), "1") << scans << jobs;
+            EXPECT_EQ(
+                session.ask("SELECT dibs.try_xact_lock('job:4'), dibs.xact_lock('job:4', '1 s')"),
+                "t|t");
+            EXPECT_EQ(server_.ask(locks), "1");
+            EXPECT_EQ(server_.ask("SELECT dibs.try_xact_lock('job:4')"), "f");
+            session.ask("COMMIT");
+            EXPECT_EQ(server_.ask(locks), "0");
+        }
+    }
 }
 
 TEST_F(Rows, ALockByNameIsOfOneTransaction) {
