@@ -213,7 +213,7 @@ struct answer {
         result;  ///< in every answer to acquire, renew and release, if there is one
     std::vector<holder_info> holders;  ///< held, fence_moved
     loss lost = loss::none;            ///< not_held
-    bool waiters = false;              ///< renewed, released, finished: others wait for the key
+    bool waiters = false;  ///< renewed, released, finished: other processes wait for the key
     microseconds
         retry_after{};   ///< blocked (until it ends), not_ready, held (until the first expiry)
     std::string reason;  ///< blocked

@@ -25,6 +25,9 @@ constexpr nanoseconds retry_longest = std::chrono::seconds{1};
 /// Whoever gave a key back while others waited stands aside for this long, or a woken waiter would
 /// never be the first.
 constexpr nanoseconds stand_aside = milliseconds{5};
+/// Where that keeps nobody from being woken, a key is watched for so long after the line of its
+/// waiters has become empty: with few callers it does so all the time.
+constexpr nanoseconds watch_longer = milliseconds{500};
 /// Longer than any net; "for ever" does not fit into nanoseconds.
 constexpr core::microseconds longest_look_ahead = std::chrono::hours{1};
 
@@ -71,8 +74,10 @@ mutex::place_ptr mutex::place_of(const std::string& key) {
 void mutex::forget_if_idle(const place_ptr& where) {
     if (where->calls == 0 && !where->current && where->giving_back == 0 &&
         where->giving_shares_back == 0) {
-        stop_watching(*where);
         const bool aside = where->aside_until > instant{} && env_.time.now() < where->aside_until;
+        if (!aside || !store_.caps().wakes_all) {
+            stop_watching(*where);
+        }
         if (!aside) {
             const auto at = places_.find(where->key);
             if (at != places_.end() && at->second == where) {
@@ -129,9 +134,11 @@ void mutex::advance(const place_ptr& where) {
         return;
     }
     if (where->line.empty()) {
+        watch_no_longer(where);
         forget_if_idle(where);
         return;
     }
+    where->watch_until = {};
     const auto now = env_.time.now();
     if (where->current && !where->current->held(now)) {
         where->current.reset();
@@ -146,6 +153,10 @@ void mutex::advance(const place_ptr& where) {
     }
     if (now < where->aside_until) {
         env_.time.arm(where->alarm, where->aside_until);
+        // Whoever has the key meanwhile is to know that somebody waits here.
+        if (store_.caps().wakes_all && where->watch == place::watch_stage::none) {
+            start_watching(where);
+        }
         return;
     }
     attempt(first, now);
@@ -268,7 +279,11 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
         where.granted_at = now;
         where.hops = 0;
     }
-    if (where.queued == (which->queues ? 1U : 0U) && (exclusive || alone_here(where, *which))) {
+    // Who holds the key next is to see those who stand in the line while this process stands aside.
+    // Nor is it worth while to begin anew at each turn.
+    const bool stays = exclusive && store_.caps().wakes_all;
+    if (where.queued == (which->queues ? 1U : 0U) && !stays &&
+        (exclusive || alone_here(where, *which))) {
         stop_watching(where);
     }
     lease->doubt = {.answered = which->unanswered == 0, .not_after = not_after_of(*which)};
@@ -548,9 +563,9 @@ void mutex::start_watching(const place_ptr& where) {
             advance(still);  // check again: the key may have been given back before the watch held
             try_first_in_queue(still);
         },
-        [this, weak = std::weak_ptr<place>(where)] {
+        [this, weak = std::weak_ptr<place>(where)](store::wake_by whose) {
             if (const auto still = weak.lock()) {
-                woken(still);
+                woken(still, whose);
             }
         });
 }
@@ -562,8 +577,29 @@ void mutex::stop_watching(place& where) {
     where.watch = place::watch_stage::none;
 }
 
-void mutex::woken(const place_ptr& where) {
+/// While this process holds the key and nobody of it waits.
+void mutex::watch_no_longer(const place_ptr& where) {
+    if (where->watch == place::watch_stage::none || !where->current || where->queued > 0) {
+        where->watch_until = {};
+        return;
+    }
+    const auto now = env_.time.now();
+    if (where->watch_until == instant{}) {
+        where->watch_until = now + watch_longer;
+    }
+    if (now >= where->watch_until) {
+        where->watch_until = {};
+        stop_watching(*where);
+    } else {
+        env_.time.arm(where->alarm, where->watch_until);
+    }
+}
+
+void mutex::woken(const place_ptr& where, store::wake_by whose) {
     where->woken = true;
+    if (whose == store::wake_by::other_process) {
+        where->aside_until = {};  // whom this process left the key to has had it
+    }
     advance(where);
     try_first_in_queue(where);
 }
@@ -681,8 +717,9 @@ void mutex::given_back(giving& which, const reply& heard) {
         if (!told.released) {
             lease->released_too_late(core::reason_of(given.lost));
         }
-        // A process that shares a key may give back and wait at once: then it counts itself.
-        const bool of_others = !which.shared || where->watch == place::watch_stage::none;
+        // A process that shares a key may give back and wait at once: some stores count it, too.
+        const bool of_others =
+            !which.shared || where->watch == place::watch_stage::none || store_.caps().wakes_all;
         if (given.waiters && of_others) {
             where->aside_until = env_.time.now() + stand_aside;
         }

@@ -164,7 +164,8 @@ class mutex {
     void settle_doubt(const call_ptr& which);
     void start_watching(const place_ptr& where);
     void stop_watching(place& where);
-    void woken(const place_ptr& where);
+    void woken(const place_ptr& where, store::wake_by whose);
+    void watch_no_longer(const place_ptr& where);
     void enter_queue(const call_ptr& which);
     void leave_queue(const call_ptr& which);
     void note_ticket(const call_ptr& which, const core::answer& given);

@@ -95,6 +95,8 @@
 // of the head of a free key wakes the watchers of the process of the new head, and no other process
 // on purpose. So does an acquire that 7 refuses: whoever finds a free key reminds its head, unless
 // that is of its own process. A result may wake everybody, since it may be of use to all. Nobody is woken because a time is over.
+// Where the capabilities say `wakes_all`, every process that watches is woken, and each is told
+// whether the step was one of its own: whoever goes on watching keeps no wake from anybody.
 //
 // THREADS. All members are called on the executor of the environment, except where they say
 // otherwise; completions and callbacks run on it too, never inside the call that was given them.
@@ -122,6 +124,7 @@ struct capabilities {
     core::microseconds ttl_min{};   ///< a smaller one is refused by the client
     core::microseconds ttl_max{};   ///< a larger one is refused by the client
     bool wakes = false;             ///< a release wakes watchers without polling
+    bool wakes_all = false;         ///< of every process, and tells each whether it was its own
     bool notices_death = false;     ///< attached grants end with their process
     bool shared = false;            ///< several holders by weight and capacity
     bool queues = false;            ///< keeps a queue; without it the client refuses `queue`
@@ -140,7 +143,9 @@ using core::lane;
 using core::max_batch_entries;
 using page_completion = core::unique_function<void(core::page)>;
 using watch_completion = core::unique_function<void(std::error_code)>;
-using wake_callback = core::unique_function<void()>;
+/// Whose step wakes a watcher.
+enum class wake_by : std::uint8_t { unknown, own_process, other_process };
+using wake_callback = core::unique_function<void(wake_by)>;
 
 /// Names one registration of a watcher. 0 is none.
 using watch_id = std::uint64_t;

@@ -56,7 +56,7 @@ class lone_view {
         int wakes = 0;
         bool ready = false;
         const auto id = store_->watch(
-            key, [&](std::error_code) { ready = true; }, [&] { ++wakes; });
+            key, [&](std::error_code) { ready = true; }, [&](auto) { ++wakes; });
         EXPECT_TRUE(world_.run_until([&] { return ready; }));
         for (;;) {
             const int before = wakes;

@@ -136,7 +136,10 @@ std::unique_ptr<watch_probe> Conformance::watch(store::store& through, std::stri
             ++counted->ready;
             counted->error = error;
         },
-        [counted] { ++counted->wakes; });
+        [counted](store::wake_by whose) {
+            ++counted->wakes;
+            counted->last_by = whose;
+        });
     EXPECT_EQ(probe->ready, 0) << "told inside the call";
     EXPECT_TRUE(run_until([&] { return probe->ready > 0; })) << "never ready";
     EXPECT_FALSE(probe->error) << probe->error.message();

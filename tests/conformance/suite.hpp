@@ -89,6 +89,7 @@ struct watch_probe {
     int ready = 0;
     std::error_code error;
     int wakes = 0;
+    store::wake_by last_by = store::wake_by::unknown;
 };
 
 class Conformance : public ::testing::TestWithParam<subject> {

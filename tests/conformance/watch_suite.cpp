@@ -12,6 +12,11 @@ namespace dibs::conformance {
         GTEST_SKIP() << caps().name << " wakes nobody: its users poll"; \
     }
 
+#define DIBS_NEEDS_WAKING_OF_ALL()                                            \
+    if (!caps().wakes_all) {                                                  \
+        GTEST_SKIP() << caps().name << " wakes one process for each release"; \
+    }
+
 TEST_P(Conformance, AReleaseWakesAWatcherOfAnotherProcess) {
     DIBS_NEEDS_WAKES();
     const auto holder = take(a(), "k");
@@ -122,6 +127,53 @@ TEST_P(Conformance, AProcessThatClosesPassesTheWakeOn) {
     b().unwatch(second->id);
 }
 
+TEST_P(Conformance, WhoIsWokenIsToldWhetherTheReleaseWasOfItsOwnProcess) {
+    DIBS_NEEDS_WAKING_OF_ALL();
+    const auto own = watch(a(), "k");
+    const auto other = watch(b(), "k");
+    const auto third = watch(b(), "k");
+    ask(a(), release_of("k", take(a(), "k")));
+    ASSERT_TRUE(run_until([&] { return own->wakes > 0 && other->wakes > 0 && third->wakes > 0; }));
+    EXPECT_EQ(own->last_by, store::wake_by::own_process);
+    EXPECT_EQ(other->last_by, store::wake_by::other_process);
+    EXPECT_EQ(third->last_by, store::wake_by::other_process);
+    // A batch of releases, and one that leaves a result.
+    std::vector<core::entry> batch;
+    batch.push_back(entry(release_of("k", take(b(), "k"))));
+    batch.push_back(entry(release_of("l", take(b(), "l"))));
+    const auto before = own->wakes;
+    const auto others_before = other->wakes;
+    ask_all(b(), std::move(batch));
+    ASSERT_TRUE(run_until([&] { return own->wakes > before && other->wakes > others_before; }));
+    EXPECT_EQ(own->last_by, store::wake_by::other_process);
+    EXPECT_EQ(other->last_by, store::wake_by::own_process);
+    const auto again = own->wakes;
+    ask(a(), finish_of("k", take(a(), "k"), result_of("outcome", 1h, 1h)));
+    ASSERT_TRUE(run_until([&] { return own->wakes > again; }));
+    EXPECT_EQ(own->last_by, store::wake_by::own_process);
+    a().unwatch(own->id);
+    b().unwatch(other->id);
+    b().unwatch(third->id);
+}
+
+TEST_P(Conformance, WhoWatchesItselfIsNoOtherThatWaits) {
+    DIBS_NEEDS_WAKING_OF_ALL();
+    const auto own = watch(a(), "k");
+    EXPECT_FALSE(ask(a(), release_of("k", take(a(), "k"))).waiters);
+    const auto other = watch(b(), "k");
+    EXPECT_TRUE(ask(a(), release_of("k", take(a(), "k"))).waiters);
+    EXPECT_TRUE(ask(b(), release_of("k", take(b(), "k"))).waiters);
+    const auto holder = take(a(), "k");
+    EXPECT_TRUE(ask(a(), renew_of("k", holder)).waiters);
+    a().unwatch(own->id);
+    settle({&a()});
+    b().unwatch(other->id);
+    settle({&b()});
+    const auto once_more = watch(a(), "k");  // what was left is left by now
+    EXPECT_FALSE(ask(a(), release_of("k", holder)).waiters);
+    a().unwatch(once_more->id);
+}
+
 TEST_P(Conformance, NobodyIsWokenAfterUnwatch) {
     DIBS_NEEDS_WAKES();
     const auto holder = take(a(), "k");
@@ -144,7 +196,7 @@ TEST_P(Conformance, AWatcherMayStopWatchingInsideItsWake) {
     id = b().watch(
         "k",
         [&](std::error_code) { ready = true; },
-        [&] {
+        [&](auto) {
             ++wakes;
             b().unwatch(id);
         });

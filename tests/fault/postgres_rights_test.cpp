@@ -55,7 +55,7 @@ TEST_F(PostgresRights, TheDocumentedOnesAreEnough) {
             EXPECT_FALSE(error) << error.message();
             ready = true;
         },
-        [&] { ++wakes; });
+        [&](auto) { ++wakes; });
     ASSERT_TRUE(app.world.run_until([&] { return ready; }));
     EXPECT_EQ(app.ask(finish_of("k", holder_of(1), result_of("outcome", 1h, 1h))).what,
               verdict::finished);

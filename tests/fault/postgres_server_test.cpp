@@ -425,7 +425,7 @@ TEST_F(PostgresFault, AWaiterHearsOfAReleaseAlthoughItsSessionWasTerminated) {
     int ready = 0;
     int wakes = 0;
     const auto id = waiter.opened->watch(
-        "k", [&](std::error_code error) { ready += error ? 100 : 1; }, [&] { ++wakes; });
+        "k", [&](std::error_code error) { ready += error ? 100 : 1; }, [&](auto) { ++wakes; });
     ASSERT_TRUE(waiter.world.run_until([&] { return ready > 0; }));
     ASSERT_EQ(ready, 1);
     ASSERT_NE(sessions("count(pg_terminate_backend(pid))"), "0");
@@ -449,7 +449,7 @@ TEST_F(PostgresFault, AWaiterThatDiedIsPassedOver) {
     bool ready = false;
     int wakes = 0;
     const auto id = living.opened->watch(
-        "k", [&](std::error_code) { ready = true; }, [&] { ++wakes; });
+        "k", [&](std::error_code) { ready = true; }, [&](auto) { ++wakes; });
     ASSERT_TRUE(living.world.run_until([&] { return ready; }));
     ASSERT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
     EXPECT_TRUE(living.world.run_until([&] { return wakes > 0; }));
@@ -464,7 +464,7 @@ TEST_F(PostgresFault, WaitersDoNotStallAnIndexThatIsBuiltConcurrently) {
     ASSERT_EQ(peer.ask(acquire_of("migration", holder_of(1))).what, verdict::granted);
     bool ready = false;
     const auto id = waiter.opened->watch(
-        "migration", [&](std::error_code) { ready = true; }, [] {});
+        "migration", [&](std::error_code) { ready = true; }, [](auto) {});
     ASSERT_TRUE(waiter.world.run_until([&] { return ready; }));
     ASSERT_EQ(waiter.ask(queued_acquire_of("migration", holder_of(2), 1h)).what, verdict::held);
     ASSERT_EQ(server.ask("CREATE TABLE t (a int)"), "");

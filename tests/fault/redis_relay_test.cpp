@@ -193,7 +193,7 @@ TEST_F(RedisRelay, WordsThatComeByteByByteAreUnderstood) {
     int wakes = 0;
     bool ready = false;
     const auto id = peer.opened->watch(
-        "k0", [&](std::error_code error) { ready = !error; }, [&] { ++wakes; });
+        "k0", [&](std::error_code error) { ready = !error; }, [&](auto) { ++wakes; });
     ASSERT_TRUE(peer.world.run_until([&] { return ready; }));
     for (const auto& one : peer.wait_for(peer.send(acquires(0, 64)))) {
         EXPECT_EQ(one.what, verdict::granted) << one.detail;
@@ -274,7 +274,7 @@ TEST_F(RedisRelay, WhoListensLooksAgainAsSoonAsTheServerIsBack) {
     int wakes = 0;
     bool ready = false;
     const auto id = peer.opened->watch(
-        "k", [&](std::error_code error) { ready = !error; }, [&] { ++wakes; });
+        "k", [&](std::error_code error) { ready = !error; }, [&](auto) { ++wakes; });
     ASSERT_TRUE(peer.world.run_until([&] { return ready; }));
     for (int round = 0; round < 3; ++round) {
         line.cut(true);

@@ -50,7 +50,7 @@ struct RedisRights : ::testing::Test {
         std::optional<std::error_code> entered;
         bool woken = false;
         const auto id = peer.opened->watch(
-            key, [&](std::error_code error) { entered = error; }, [&] { woken = true; });
+            key, [&](std::error_code error) { entered = error; }, [&](auto) { woken = true; });
         EXPECT_TRUE(peer.world.run_until([&] { return entered.has_value(); }))
             << "told neither that it holds nor why not";
         EXPECT_EQ(peer.ask(release_of(key, holder_of(holder))).what, verdict::released);

@@ -138,7 +138,7 @@ TEST_F(RedisFault, AConnectionThatIsCutIsMadeAgain) {
     int wakes = 0;
     bool ready = false;
     const auto id = peer.opened->watch(
-        "k", [&](std::error_code error) { ready = !error; }, [&] { ++wakes; });
+        "k", [&](std::error_code error) { ready = !error; }, [&](auto) { ++wakes; });
     ASSERT_TRUE(peer.world.run_until([&] { return ready; }));
     for (int round = 0; round < 10; ++round) {
         const auto before = wakes;
@@ -159,7 +159,7 @@ TEST_F(RedisFault, ACallerThatOnlyWaitsLendsNoThread) {
     bool ready = false;
     peer.opened->begin_assist();
     const auto id = peer.opened->watch(
-        "k", [&](std::error_code) { ready = true; }, [] {});
+        "k", [&](std::error_code) { ready = true; }, [](auto) {});
     // Whether the other thread takes part or not, what is asked for comes.
     ASSERT_TRUE(peer.world.run_until([&] {
         while (!ready && peer.opened->assist()) {

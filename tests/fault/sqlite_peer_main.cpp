@@ -187,7 +187,7 @@ class peer {
         watched_[key] = store_->watch(
             key,
             [](std::error_code error) { say(error ? "not_ready " + error.message() : "ready"); },
-            [key] { say("woken " + key); });
+            [key](auto) { say("woken " + key); });
     }
 
     /// As the client waits, but with no timer behind it: what is not woken never asks again.
@@ -195,7 +195,7 @@ class peer {
         bool ready = false;
         int wakes = 0;
         const auto id = store_->watch(
-            key, [&](std::error_code) { ready = true; }, [&] { ++wakes; });
+            key, [&](std::error_code) { ready = true; }, [&](auto) { ++wakes; });
         world_.run_until([&] { return ready; }, 30s);
         for (int attempts = 1;; ++attempts) {
             const auto seen = wakes;

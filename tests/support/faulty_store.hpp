@@ -135,11 +135,12 @@ class faulty_store final : public store::store {
                                 dibs::store::watch_completion ready,
                                 dibs::store::wake_callback wake) override {
         ++watches;
-        return inner_->watch(key, std::move(ready), [this, wake = std::move(wake)]() mutable {
-            if (!deaf) {
-                wake();
-            }
-        });
+        return inner_->watch(
+            key, std::move(ready), [this, wake = std::move(wake)](auto whose) mutable {
+                if (!deaf) {
+                    wake(whose);
+                }
+            });
     }
     void unwatch(dibs::store::watch_id id) override { inner_->unwatch(id); }
 

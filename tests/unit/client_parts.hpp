@@ -16,12 +16,16 @@
 namespace dibs::recipes::testing {
 
 struct client_parts {
-    client_parts(dibs::testing::virtual_environment& in, const std::string& space)
+    client_parts(dibs::testing::virtual_environment& in,
+                 const std::string& space,
+                 bool wakes_all = false)
         : world{in},
           line{in.view(),
-               store::make_memory_store(
-                   in.view(),
-                   {.name = space, .who = {}, .clock = in.store_clock().reader()})},
+               store::make_memory_store(in.view(),
+                                        {.name = space,
+                                         .who = {},
+                                         .clock = in.store_clock().reader(),
+                                         .wakes_all = wakes_all})},
           batches{in.view(), line},
           doubts{in.view(), batches},
           dog{in.view(),

@@ -99,7 +99,8 @@ void memory_space::leave(std::uint64_t process, core::store_now now) {
 answers memory_space::execute(std::uint64_t self,
                               const std::vector<core::entry>& batch,
                               const store_clock_reader& clock,
-                              core::instant now) {
+                              core::instant now,
+                              bool wakes_all) {
     const std::lock_guard guard{mutex_};
     const known_parties known{processes_};
     const rules_context context{clock(), self, known};
@@ -110,7 +111,7 @@ answers memory_space::execute(std::uint64_t self,
                 continue;
             }
             given[at] = now < batch[at].deadline
-                            ? execute_one(batch[at], context)
+                            ? execute_one(batch[at], context, wakes_all)
                             : core::refused(errc::timed_out, "its deadline passed in the queue");
         }
     };
@@ -120,7 +121,9 @@ answers memory_space::execute(std::uint64_t self,
     return given;
 }
 
-core::answer memory_space::execute_one(const core::entry& what, const rules_context& context) {
+core::answer memory_space::execute_one(const core::entry& what,
+                                       const rules_context& context,
+                                       bool wakes_all) {
     const auto& key = core::key_of(what.what);
     auto at = records_.find(key);
     core::record fresh;
@@ -160,7 +163,9 @@ core::answer memory_space::execute_one(const core::entry& what, const rules_cont
             break;
     }
     if (taken.reply.what == core::verdict::finished) {
-        wake_all(key);  // a result is of use to everybody
+        wake_all(key, wakes_all ? context.self : 0);  // a result is of use to everybody
+    } else if (taken.freed && wakes_all && !queues_.contains(key)) {
+        wake_all(key, context.self);
     } else if (taken.freed) {
         wake_next(key, context.now);
     }
@@ -255,7 +260,7 @@ void memory_space::wake_process(const std::string& key, std::uint64_t process) {
     for (auto& one : list->second) {
         if (one.process == process) {
             one.woken = true;
-            one.wake();
+            one.wake(wake_by::unknown);
         }
     }
 }
@@ -273,17 +278,19 @@ void memory_space::wake_one(const std::string& key) {
         return;
     }
     next->woken = true;
-    next->wake();
+    next->wake(wake_by::unknown);
 }
 
-void memory_space::wake_all(const std::string& key) {
+void memory_space::wake_all(const std::string& key, std::uint64_t by) {
     const auto list = watchers_.find(key);
     if (list == watchers_.end()) {
         return;
     }
     for (auto& one : list->second) {
         one.woken = true;
-        one.wake();
+        one.wake(by == 0             ? wake_by::unknown
+                 : by == one.process ? wake_by::own_process
+                                     : wake_by::other_process);
     }
 }
 

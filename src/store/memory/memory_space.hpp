@@ -28,7 +28,7 @@ class memory_space {
   public:
     /// Tells a watcher, on its own executor. Called with the space locked: must do no more than
     /// post.
-    using waker = std::function<void()>;
+    using waker = std::function<void(wake_by)>;
 
     /// The space of a name; a new one for the empty name.
     [[nodiscard]] static std::shared_ptr<memory_space> open(const std::string& name);
@@ -39,11 +39,13 @@ class memory_space {
     /// A process is gone: its watchers too, and what it was granted attached.
     void leave(std::uint64_t process, core::store_now now);
 
-    /// `now` is the local moment that the entries' deadlines are compared with.
+    /// `now` is the local moment that the entries' deadlines are compared with. `wakes_all`: what ends
+    /// a grant wakes every process, and tells each whose step it was.
     [[nodiscard]] answers execute(std::uint64_t self,
                                   const std::vector<core::entry>& batch,
                                   const store_clock_reader& clock,
-                                  core::instant now);
+                                  core::instant now,
+                                  bool wakes_all = false);
 
     void watch(watch_id id, std::uint64_t process, std::string_view key, waker wake);
     void unwatch(watch_id id);
@@ -79,7 +81,7 @@ class memory_space {
     using records = std::map<std::string, core::record, std::less<>>;
     using watcher_lists = std::map<std::string, std::vector<watcher>, std::less<>>;
 
-    core::answer execute_one(const core::entry& what, const rules_context& context);
+    core::answer execute_one(const core::entry& what, const rules_context& context, bool wakes_all);
     void know_the_dead(core::record& kept) const;
     [[nodiscard]] bool others_wait(const std::string& key, core::store_now now, std::uint64_t self);
     [[nodiscard]] std::uint32_t waiting_processes(const std::string& key) const;
@@ -88,7 +90,8 @@ class memory_space {
     void wake_next(const std::string& key, core::store_now now);
     void wake_process(const std::string& key, std::uint64_t process);
     void wake_one(const std::string& key);
-    void wake_all(const std::string& key);
+    /// `by`: the process whose step it is, where that is told; 0: it is not.
+    void wake_all(const std::string& key, std::uint64_t by = 0);
     void note_taken(const std::string& key);
     void purge_some(core::store_now now);
     void purge(records::iterator at, core::store_now now);

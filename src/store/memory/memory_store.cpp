@@ -100,11 +100,14 @@ class memory_store final : public store {
   public:
     memory_store(core::environment env, memory_options options)
         : location_{"memory:" + options.name},
-          state_{std::make_shared<memory_state>(env, std::move(options))} {}
+          caps_{memory_caps},
+          state_{std::make_shared<memory_state>(env, std::move(options))} {
+        caps_.wakes_all = state_->options.wakes_all;
+    }
 
     ~memory_store() override { state_->close(); }
 
-    [[nodiscard]] const capabilities& caps() const noexcept override { return memory_caps; }
+    [[nodiscard]] const capabilities& caps() const noexcept override { return caps_; }
     [[nodiscard]] const std::string& location() const noexcept override { return location_; }
 
     void execute(lane which, std::vector<core::entry> batch, batch_completion done) override {
@@ -117,8 +120,11 @@ class memory_store final : public store {
                 done(answers(batch.size(),
                              core::refused(errc::invalid_argument, "too many entries in a batch")));
             } else {
-                done(state->space->execute(
-                    state->self, batch, state->options.clock, state->env.time.now()));
+                done(state->space->execute(state->self,
+                                           batch,
+                                           state->options.clock,
+                                           state->env.time.now(),
+                                           state->options.wakes_all));
             }
         };
         submit(which == lane::renewals ? state_->renewals : state_->others, std::move(work));
@@ -136,10 +142,10 @@ class memory_store final : public store {
         added->wake = std::move(wake);
         state_->watchers[id] = added;
         const std::weak_ptr<memory_state::watcher> weak = added;
-        state_->space->watch(id, state_->self, key, [&exec, weak] {
-            exec.post([weak] {
+        state_->space->watch(id, state_->self, key, [&exec, weak](wake_by whose) {
+            exec.post([weak, whose] {
                 if (const auto watcher = weak.lock()) {
-                    watcher->wake();
+                    watcher->wake(whose);
                 }
             });
         });
@@ -185,6 +191,7 @@ class memory_store final : public store {
     }
 
     const std::string location_;
+    capabilities caps_;
     const std::shared_ptr<memory_state> state_;
 };
 

@@ -22,6 +22,9 @@ struct memory_options {
     core::party who;
     /// The store's clock; required. Stores that share a name must bring the same one.
     std::function<core::store_now()> clock;
+    /// Wakes every process at each release and tells whose it was, as a server does that publishes.
+    /// Stores that share a name must agree.
+    bool wakes_all = false;
 };
 
 /// Every store object counts as a process of its own: what it granted attached ends when it is

@@ -296,7 +296,7 @@ void engine::notified(std::string of, core::instant now, letters& told) {
     of.erase(0, self_->prefix.size());
     if (!revoked) {
         if (listeners_.contains(of)) {
-            told.push_back(outside_.woken(std::move(of)));
+            told.push_back(outside_.woken(std::move(of), wake_by::unknown));
         }
         return;
     }
@@ -483,7 +483,7 @@ void engine::watched(const std::vector<std::string>& keys, std::error_code outco
             told.push_back(outside_.entered(key, known->second.which, outcome));
         } else if (!outcome) {
             // Whatever was said while nobody listened is lost.
-            told.push_back(outside_.woken(key));
+            told.push_back(outside_.woken(key, wake_by::unknown));
         }
     }
 }

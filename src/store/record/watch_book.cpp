@@ -68,9 +68,9 @@ void watch_book::ready(watch_id id) {
     }
 }
 
-void watch_book::wake(const std::string& key) {
+void watch_book::wake(const std::string& key, wake_by whose) {
     if (!key.empty()) {
-        wake_all_of(key);
+        wake_all_of(key, whose);
         return;
     }
     std::vector<std::string> all;
@@ -78,11 +78,11 @@ void watch_book::wake(const std::string& key) {
         all.push_back(name);
     }
     for (const auto& name : all) {
-        wake_all_of(name);
+        wake_all_of(name, whose);
     }
 }
 
-void watch_book::wake_all_of(const std::string& key) {
+void watch_book::wake_all_of(const std::string& key, wake_by whose) {
     const auto at = places_.find(key);
     if (at == places_.end()) {
         return;
@@ -98,7 +98,7 @@ void watch_book::wake_all_of(const std::string& key) {
         }
         auto& one = places_.find(known->second)->second.watchers.at(id);
         auto callback = std::move(one.wake);
-        callback();
+        callback(whose);
         if (keys_.contains(id)) {
             places_.find(key)->second.watchers.at(id).wake = std::move(callback);
         }

@@ -39,7 +39,7 @@ class watch_book {
     void ready(watch_id id);
 
     /// Empty: any key.
-    void wake(const std::string& key);
+    void wake(const std::string& key, wake_by whose = wake_by::unknown);
 
     void clear();
 
@@ -54,7 +54,7 @@ class watch_book {
         std::error_code outcome;
         std::map<watch_id, watcher> watchers;
     };
-    void wake_all_of(const std::string& key);
+    void wake_all_of(const std::string& key, wake_by whose);
 
     std::unordered_map<std::string, place> places_;
     std::unordered_map<watch_id, std::string> keys_;

@@ -79,7 +79,7 @@
 -- is alive:
 --   t1 NUMBER ENTERED PROCESS WHO
 -- Its head is woken alone, by the name of the rest on a channel of its process. Everybody else
--- listens to the name of the rest.
+-- listens to the name of the rest; a message there is the process whose step it tells of.
 --
 -- Strict: after the server has begun anew, or another one has taken over, it may not know of leases
 -- that are held. Its replication id is another one then, also where a former primary is back. So
@@ -102,7 +102,9 @@ if argv[1] == 'R' and #keys == 2 then
     local value = call('GET', keys[1])
     local letter = value and #value > 91 and find(value, argv[2], 1, true) == 1 and byte(value, 91)
     if (letter == 85 or letter == 86) and call('DEL', keys[1]) == 1 then
-        local heard = call('PUBLISH', keys[2], '')
+        local from = (find(value, ' ', 92, true) or 91) + 1
+        local process = sub(value, from, (find(value, ' ', from, true) or 0) - 1)
+        local heard = call('PUBLISH', keys[2], process)
         return type(heard) == 'number' and heard or 0
     end
 elseif #keys == 3 and find(argv[1], '^[UV] ') and sub(argv[1], -2) == ' 1' then
@@ -144,6 +146,13 @@ local strict = #keys > 2 * entries + 1
 local asking, ends = argv[entries + 2], argv[entries + 3] or '9007199254740991'
 local fence_limit = 9007199254740991
 local mark_key, mark = keys[2 * entries + 1], nil
+
+-- What a message of a release says: who gave the key back. Where nothing says who asks, the lock does
+-- that it had.
+local function process_asking(lock)
+    return asking and match(asking, '^%S+') or
+        lock and match(lock, '^dibs1 %x+ %d+ %d+ %d+ %S+ (%S+)') or ''
+end
 
 local function sixteen(number)
     return format('%016.0f', number)
@@ -522,7 +531,7 @@ local function all_verbs()
     end
 
     local function publish(record)
-        local heard = call('PUBLISH', record.rest, '')
+        local heard = call('PUBLISH', record.rest, process_asking(record.raw))
         return words_of(heard) and 0 or heard
     end
 
@@ -545,14 +554,15 @@ local function all_verbs()
         return match(ticket, '^t1 %d+ %d+ (%S+)')
     end
 
-    -- Whoever may have the key now: the head of the queue, or all who race.
+    -- Whoever may have the key now: the head of the queue, or all who race. How many hear it; more
+    -- than one of a queue, since whoever asks may be one of those.
     local function wake(record)
         local first, ticket = head(record)
         if not first then
             return publish(record)
         end
         call('PUBLISH', ':~dibs@' .. process_of(ticket), record.rest)
-        return 1
+        return 2
     end
 
     local function waiters(record)
@@ -1179,7 +1189,7 @@ while from <= entries do
             end
         end
         usual = usual and left == 0
-        ended[#ended + 1] = {from, to, left}
+        ended[#ended + 1] = {from, to, left, false, held}
 
     elseif verb == 'N' then
         local held, left = call('MGET', unpack(keys, from, to)), 0
@@ -1307,7 +1317,7 @@ end
 
 -- Who listens to what was given back or prolonged.
 for one = 1, #ended do
-    local from, to, left, renewed = unpack(ended[one], 1, 4)
+    local from, to, left, renewed, held = unpack(ended[one], 1, 5)
     local places, heard
     if left == 0 and (renewed or from < to) then
         heard = call('PUBSUB', 'NUMSUB', unpack(keys, entries + from, entries + to))
@@ -1331,7 +1341,7 @@ for one = 1, #ended do
         if renewed then
             answers[at + 1] = (count == 0 and '0' or count) .. answers[at + 1]
         elseif count ~= 0 or heard.err then
-            count = call('PUBLISH', keys[entries + at], '')
+            count = call('PUBLISH', keys[entries + at], process_asking(held[at - from + 1]))
             answers[at + 1] = type(count) == 'number' and count or 0
             usual = usual and answers[at + 1] == 0
         else

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/engine.hpp"
 
+#include "store/redis/names.hpp"
+
 #include <dibs/error.hpp>
 
 #include <poll.h>
@@ -80,7 +82,7 @@ void engine::submit(urgency how, std::unique_ptr<request> what) {
 
 void engine::subscribe(std::string channel, std::string key, watch_book::stay which) {
     auto held = enter();
-    inbox_.changes.push_back({true, std::move(channel), {std::move(key), which, false}});
+    inbox_.changes.push_back({true, std::move(channel), {std::move(key), which, false, false}});
     call_leader(std::move(held));
 }
 
@@ -373,13 +375,13 @@ void engine::hear_ear(letters& told) {
         if (what == "message" && heard[2].text == own_channel_ && heard.size() >= 4) {
             const auto meant = listeners_.find(std::string{heard[3].text});
             if (meant != listeners_.end()) {
-                told.push_back(outside_.woken(meant->second.key));
+                told.push_back(outside_.woken(meant->second.key, wake_by::unknown));
             }
             continue;
         }
         if (what == "message") {
             if (known != listeners_.end()) {
-                told.push_back(outside_.woken(known->second.key));
+                told.push_back(outside_.woken(known->second.key, by(heard)));
             }
             continue;
         }
@@ -396,14 +398,28 @@ void engine::hear_ear(letters& told) {
             });
         if (what == "subscribe" && settled && known != listeners_.end()) {
             auto& one = known->second;
+            one.holds = true;
             if (!std::exchange(one.told, true)) {
                 told.push_back(outside_.entered(one.key, one.which, {}));
             } else {
                 // Whatever was said while nobody listened is lost.
-                told.push_back(outside_.woken(one.key));
+                told.push_back(outside_.woken(one.key, wake_by::unknown));
             }
         }
     }
+}
+
+/// A message names the process whose step it tells of.
+wake_by engine::by(const reply& message) const noexcept {
+    const auto process = message.size() >= 4 ? message[3].text : std::string_view{};
+    return process.empty()                                      ? wake_by::unknown
+           : process == names::process_of_channel(own_channel_) ? wake_by::own_process
+                                                                : wake_by::other_process;
+}
+
+bool engine::listens(std::string_view channel) const noexcept {
+    const auto known = listeners_.find(channel);
+    return known != listeners_.end() && known->second.holds;
 }
 
 /// What was asked first is refused: whoever waits for that key does without wake-ups.
@@ -426,6 +442,9 @@ void engine::ear_broke(core::instant now, letters& told) {
     const bool greeted = std::exchange(ear_used_, false);
     confirmations_.clear();
     ping_open_ = false;
+    for (auto& [channel, one] : listeners_) {
+        one.holds = false;
+    }
     if (greeted && now - ear_.opened() >= remote::flapping) {
         return;  // a new one is made at once
     }

@@ -20,6 +20,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,11 +47,16 @@ class engine final : public remote::leader {
     void subscribe(std::string channel, std::string key, watch_book::stay which);
     void unsubscribe(std::string channel);
 
+    /// Whether the server counts this process among those that hear a channel. For requests, on the
+    /// thread that does the I/O.
+    [[nodiscard]] bool listens(std::string_view channel) const noexcept;
+
   private:
     struct listener {
         std::string key;
         watch_book::stay which = 0;
-        bool told = false;  ///< that it was entered, or why not
+        bool told = false;   ///< that it was entered, or why not
+        bool holds = false;  ///< the server has entered it
     };
     struct change {
         bool begins = false;
@@ -100,6 +106,7 @@ class engine final : public remote::leader {
     void keep_ear(core::instant now, letters& told);
     void hear_data(letters& told);
     void hear_ear(letters& told);
+    [[nodiscard]] wake_by by(const reply& message) const noexcept;
     void refuse_to_listen(std::string_view why, letters& told);
     void data_broke(core::instant now, letters& told);
     void ear_broke(core::instant now, letters& told);
@@ -127,7 +134,7 @@ class engine final : public remote::leader {
     link ear_;
     remote::patience ear_again_;
     bool ear_used_ = false;
-    std::map<std::string, listener> listeners_;
+    std::map<std::string, listener, std::less<>> listeners_;
     std::deque<confirmation> confirmations_;
     core::instant ear_asked_{};
     bool ping_open_ = false;

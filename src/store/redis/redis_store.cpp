@@ -22,6 +22,7 @@ constexpr capabilities truths{.name = "redis",
                               .ttl_min = 50ms,
                               .ttl_max = std::chrono::hours{24 * 365},
                               .wakes = true,
+                              .wakes_all = true,
                               .notices_death = false,
                               .shared = true,
                               .queues = true,
@@ -40,7 +41,10 @@ class redis_store final : public remote::remote_store {
               redis::speaker{redis::names{options.where.prefix},
                              {remote::draw_process(env.random),
                               remote::text_of(options.who),
-                              options.where.longest_ttl}})),
+                              options.where.longest_ttl,
+                              [this](std::string_view key) {
+                                  return engine_->listens(self_->where.rest(key));
+                              }}})),
           engine_(std::make_shared<redis::engine>(
               env,
               options.where,

@@ -601,6 +601,12 @@ core::fence_number seen_by(const core::verb& what) noexcept {
     return asked == nullptr ? 0 : asked->seen;
 }
 
+/// Of those who hear of a release, this process is one if it waits itself.
+bool others_wait(std::int64_t listeners, const core::verb& asked, const caller& self) {
+    return listeners > 1 ||
+           (listeners == 1 && !(self.listens && self.listens(core::key_of(asked))));
+}
+
 using parts = std::array<const node*, 12>;
 
 core::answer answer_of(const parts& told,
@@ -618,7 +624,7 @@ core::answer answer_of(const parts& told,
     if (count >= 6) {
         made.result = result_of(*told[4], *told[5], when, seen_by(asked));
     }
-    made.waiters = count >= 7 && number_of(*told[6]) > 0;
+    made.waiters = count >= 7 && others_wait(number_of(*told[6]), asked, self);
     if (count >= 9) {
         made.ticket = static_cast<std::uint64_t>(number_of(*told[7]));
         made.position = static_cast<std::uint32_t>(
@@ -756,12 +762,13 @@ bool read_numbers(std::string_view text, std::array<core::fence_number, Count>& 
 bool read_usual(const node& told,
                 std::span<const core::entry> batch,
                 std::span<const std::uint32_t> order,
+                const caller& self,
                 std::span<core::answer> answers) {
     if (told.what == kind::integer && order.size() == 1 && told.number >= 0) {
         auto& made = answers[order[0]];
         made.took = effect::yes;
         made.what = verdict::released;
-        made.waiters = told.number > 0;
+        made.waiters = others_wait(told.number, batch[order[0]].what, self);
         return is_plain_release(batch[order[0]].what);
     }
     std::array<core::fence_number, 2> numbers{};
@@ -800,6 +807,7 @@ bool read_short(const node& told,
                 moment when,
                 std::size_t entries,
                 const core::verb& what,
+                const caller& self,
                 core::answer& made) {
     made.took = effect::yes;
     made.now = when.as_now();
@@ -825,13 +833,13 @@ bool read_short(const node& told,
             return false;
         }
         made.what = verdict::renewed;
-        made.waiters = numbers[0] > 0;
+        made.waiters = others_wait(static_cast<std::int64_t>(numbers[0]), what, self);
         made.fences = {numbers[1], numbers[2]};
         made.expires = end_of(when, asked->ttl);
         return numbers[1] > 0 && numbers[1] <= numbers[2];
     }
     made.what = verdict::released;
-    made.waiters = told.number > 0;
+    made.waiters = others_wait(told.number, what, self);
     return std::holds_alternative<core::release>(what) && told.what == kind::integer &&
            told.number >= 0;
 }
@@ -915,14 +923,15 @@ bool read_batch(const reply& told,
     walk at{told};
     moment when;
     if (at.short_answer()) {
-        return read_usual(told.front(), batch, order, answers);
+        return read_usual(told.front(), batch, order, self, answers);
     }
     if (!take_head(at, order.size(), when)) {
         return false;
     }
     for (const auto entry : order) {
         if (at.short_answer()) {
-            if (!read_short(*at.next(), when, order.size(), batch[entry].what, answers[entry])) {
+            if (!read_short(
+                    *at.next(), when, order.size(), batch[entry].what, self, answers[entry])) {
                 return false;
             }
             continue;

@@ -7,6 +7,7 @@
 #include "store/redis/resp.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct caller {
     std::string who;      ///< a party as text (remote/party_text.hpp)
     /// Of guarantee=strict: the longest ttl that is granted; 0: not strict.
     core::microseconds longest_ttl{};
+    /// Whether the server counts this process among those that wait for a key.
+    std::function<bool(std::string_view key)> listens{};
 };
 
 /// A refusal when the entry cannot be sent at all.

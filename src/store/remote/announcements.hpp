@@ -13,7 +13,7 @@ namespace dibs::store::remote {
 /// What tells a store's waiters and holders, on the executor, what its connection heard.
 struct announcements {
     std::function<core::task(std::string key, watch_book::stay, std::error_code)> entered;
-    std::function<core::task(std::string key)> woken;
+    std::function<core::task(std::string key, wake_by)> woken;
     std::function<core::task()> doubted;  ///< grants may have ended
 };
 

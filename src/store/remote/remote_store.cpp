@@ -54,8 +54,8 @@ announcements remote_store::announce() {
                     book_.entered(key, which, outcome);
                 }};
             },
-            [this](std::string key) {
-                return core::task{[this, key = std::move(key)] { book_.wake(key); }};
+            [this](std::string key, wake_by whose) {
+                return core::task{[this, key = std::move(key), whose] { book_.wake(key, whose); }};
             },
             [this] {
                 return core::task{[this] {

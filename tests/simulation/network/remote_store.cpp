@@ -248,7 +248,8 @@ void remote_store::ask_again(dibs::store::watch_id id) {
 }
 
 void remote_store::ask_for_wakes(watcher& of) {
-    const auto wake_all = [this](const std::string& key, bool is_ready) {
+    using dibs::store::wake_by;
+    const auto wake_all = [this](const std::string& key, bool is_ready, wake_by whose) {
         std::vector<std::shared_ptr<watcher>> mine;
         for (const auto& [id, one] : watchers_) {
             if (one->key == key) {
@@ -261,24 +262,24 @@ void remote_store::ask_for_wakes(watcher& of) {
                 one->ready = {};
                 ready({});
             } else {
-                one->wake();
+                one->wake(whose);
             }
         }
     };
     // Told to the process in its turn, unless the connection has been replaced meanwhile.
     const auto tell = [this, here = here_, life = process_.life(), epoch = epoch_, wake_all](
-                          const std::string& key, bool is_ready) {
+                          const std::string& key, bool is_ready, wake_by whose) {
         if (!*life || !*here || epoch != epoch_) {
             return;
         }
         lines_[wake_line]->send(direction::to_client,
-                                [this, here, life, epoch, wake_all, key, is_ready] {
+                                [this, here, life, epoch, wake_all, key, is_ready, whose] {
                                     if (!*life || !*here || epoch != epoch_) {
                                         return;
                                     }
-                                    process_.post([here, wake_all, key, is_ready] {
+                                    process_.post([here, wake_all, key, is_ready, whose] {
                                         if (*here) {
-                                            wake_all(key, is_ready);
+                                            wake_all(key, is_ready, whose);
                                         }
                                     });
                                 });
@@ -289,8 +290,8 @@ void remote_store::ask_for_wakes(watcher& of) {
             if (!to->up() || !*life) {
                 return;
             }
-            to->watch(from, key, [tell, key] { tell(key, false); });
-            tell(key, true);
+            to->watch(from, key, [tell, key](wake_by whose) { tell(key, false, whose); });
+            tell(key, true, wake_by::unknown);
         });
 }
 

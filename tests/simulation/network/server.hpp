@@ -18,6 +18,8 @@ using session = std::uint64_t;
 
 class server {
   public:
+    using waker = std::function<void(store::wake_by)>;
+
     virtual ~server() = default;
 
     [[nodiscard]] virtual const store::capabilities& caps() const = 0;
@@ -35,7 +37,7 @@ class server {
                                           std::size_t limit) = 0;
 
     /// One watcher per session and key; `wake` is sent to it.
-    virtual void watch(session from, const std::string& key, std::function<void()> wake) = 0;
+    virtual void watch(session from, const std::string& key, waker wake) = 0;
     virtual void unwatch(session from, const std::string& key) = 0;
     /// Its connections are gone.
     virtual void leave(session from) = 0;

@@ -127,12 +127,14 @@ dibs::store::watch_id observed_store::watch(std::string_view key,
                                             dibs::store::watch_completion ready,
                                             dibs::store::wake_callback wake) {
     return inner_->watch(
-        key, std::move(ready), [this, key = std::string{key}, wake = std::move(wake)]() mutable {
+        key,
+        std::move(ready),
+        [this, key = std::string{key}, wake = std::move(wake)](dibs::store::wake_by whose) mutable {
             history_.event("wake")
                 .text("proc", process_.name())
                 .time("local_ns", process_.now())
                 .text("key", key);
-            wake();
+            wake(whose);
         });
 }
 

@@ -142,7 +142,7 @@ class postgres_model final : public replicated_server<postgres::tables> {
         return shown;
     }
 
-    void watch(session from, const std::string& key, std::function<void()> wake) override {
+    void watch(session from, const std::string& key, waker wake) override {
         replicated_server::watch(from, key, std::move(wake));
         const auto pid = ears_.emplace(from, pids_ + 1).first->second;
         pids_ = std::max(pids_, pid);
@@ -311,7 +311,7 @@ class postgres_model final : public replicated_server<postgres::tables> {
         if (what.as_head) {
             woken_[what.key] = at->first;
         }
-        at->second();
+        at->second(store::wake_by::unknown);
     }
     /// A later step may have taken back the ticket of one who was woken by an earlier one.
     void tell_woken() {

@@ -164,7 +164,12 @@ class redis_model final : public replicated_server<redis::keyspace> {
         core::party told;
         told.host = "simulated";
         told.pid = static_cast<std::int64_t>(of);
-        return {std::to_string(of), store::remote::text_of(told), longest_ttl_};
+        return {std::to_string(of),
+                store::remote::text_of(told),
+                longest_ttl_,
+                [this, of](std::string_view key) {
+                    return watchers_of(std::string{key}).contains(of);
+                }};
     }
     [[nodiscard]] const std::shared_ptr<const wire::speaker>& speaker(session of) {
         auto& known = speakers_[of];
@@ -254,7 +259,8 @@ class redis_model final : public replicated_server<redis::keyspace> {
             if (!key) {
                 return std::int64_t{0};
             }
-            wake(*key);
+            wake(*key,
+                 message.empty() ? std::nullopt : std::optional<session>{std::stoull(message)});
             return static_cast<std::int64_t>(watchers_of(*key).size());
         };
         const auto keys = static_cast<std::size_t>(std::stoul(std::string{words[2]}));
@@ -277,7 +283,7 @@ class redis_model final : public replicated_server<redis::keyspace> {
             return 0;
         }
         woken_[*key] = at->first;
-        at->second();
+        at->second(store::wake_by::unknown);
         return 1;
     }
 

@@ -153,7 +153,7 @@ class reference final : public replicated_server<record_map>, public store::part
         for (const auto& [from, tell] : watchers_of(key)) {
             if (head == nullptr || head->process == from) {
                 log_.woken(key, from, now.lease);
-                tell();
+                tell(store::wake_by::unknown);
             }
         }
     }

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -74,7 +75,7 @@ class replicated_server : public store_model, public server {
 
     [[nodiscard]] bool up() const override { return world_.now() >= down_until_; }
 
-    void watch(session from, const std::string& key, std::function<void()> wake) override {
+    void watch(session from, const std::string& key, waker wake) override {
         watchers_[key][from] = std::move(wake);
     }
 
@@ -129,17 +130,19 @@ class replicated_server : public store_model, public server {
     /// It forgets without any fault, too.
     void forgets() noexcept { forgets_ = true; }
 
-    void wake(const std::string& key) {
+    /// `by`: whose step it is, where the server tells.
+    void wake(const std::string& key, std::optional<session> by = std::nullopt) {
         const auto at = watchers_.find(key);
         if (at != watchers_.end()) {
             for (const auto& [from, tell] : at->second) {
-                tell();
+                tell(!by           ? store::wake_by::unknown
+                     : *by == from ? store::wake_by::own_process
+                                   : store::wake_by::other_process);
             }
         }
     }
-    [[nodiscard]] const std::map<session, std::function<void()>>& watchers_of(
-        const std::string& key) const {
-        static const std::map<session, std::function<void()>> none;
+    [[nodiscard]] const std::map<session, waker>& watchers_of(const std::string& key) const {
+        static const std::map<session, waker> none;
         const auto at = watchers_.find(key);
         return at == watchers_.end() ? none : at->second;
     }
@@ -176,7 +179,7 @@ class replicated_server : public store_model, public server {
     sim_time follows_from_{};  ///< the other copy follows this one again
     sim_time down_until_{};
     unsigned refused_per_mille_ = 0;
-    std::map<std::string, std::map<session, std::function<void()>>> watchers_;
+    std::map<std::string, std::map<session, waker>> watchers_;
 };
 
 }  // namespace dibs::simulation
