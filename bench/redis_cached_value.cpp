@@ -2,12 +2,14 @@
 // A value that many share. Fresh and read before: how often one core reads it. Run out: a thousand callers in ten
 // processes that had it want the next one at once; how often it is fetched, how long after the end of the fetch the first
 // caller of each process and all of them have it, beside a round trip of the same store and the same callers woken by
-// hand (a byte in a pipe to each process, notify_all there), and which commands the server was sent.
+// hand (a byte in a pipe to each process, notify_all there), and which commands the server was sent. And the same over a
+// line that takes 25 ms each way, where round trips are what counts and waking a thousand threads is not.
 //
 // usage: bench_redis_cached_value PORT [seconds]      a server on 127.0.0.1
 
 #include "measure.hpp"
 #include "raw_redis.hpp"
+#include "support/relay.hpp"
 
 #include <dibs/dibs.hpp>
 
@@ -45,6 +47,7 @@ constexpr int processes = 10;
 constexpr int callers = 100;
 constexpr auto provider_takes = 300ms;
 constexpr auto first_life = 3s;
+constexpr auto one_way = 25ms;
 
 void read_locally(const std::string& url, std::chrono::seconds length) {
     dibs::client client(url);
@@ -164,7 +167,8 @@ common& shared_memory() {
     return *new (memory) common;  // goes with the process
 }
 
-void tell_delays(const char* what, const common& all) {
+/// In milliseconds; and in round trips, where one takes so long.
+void tell_delays(const char* what, const common& all, std::chrono::milliseconds round_trip = 0ms) {
     std::vector<double> later;
     std::vector<double> firsts;
     for (int process = 0; process < processes; ++process) {
@@ -182,6 +186,13 @@ void tell_delays(const char* what, const common& all) {
         quantile(later, 1.0),
         median(firsts),
         quantile(firsts, 1.0));
+    if (round_trip > 0ms) {
+        const auto one = static_cast<double>(round_trip.count());
+        std::printf("  in round trips of %.0f ms                  %.2f median, %.2f the last\n",
+                    one,
+                    median(later) / one,
+                    quantile(later, 1.0) / one);
+    }
 }
 
 void wake_by_hand() {
@@ -220,7 +231,9 @@ void wake_by_hand() {
     tell_delays("to all of them, by hand                 ", all);
 }
 
-void stampede(std::uint16_t port, const std::string& url) {
+void stampede(std::uint16_t port,
+              const std::string& url,
+              std::chrono::milliseconds line_takes = 0ms) {
     auto& all = shared_memory();
     {
         dibs::client client(url);
@@ -253,10 +266,12 @@ void stampede(std::uint16_t port, const std::string& url) {
                 processes * callers,
                 processes,
                 all.fetches.load());
-    tell_delays("from the end of the fetch to all of them", all);
+    tell_delays("from the end of the fetch to all of them", all, line_takes);
     std::uint64_t sent = 0;
     std::string each;
-    // What scripts call is no command of the client's.
+    // A connection is greeted, and begins with listening to the channel of its process. What scripts call is no command
+    // of the client's.
+    const auto connections = after.at("hello") - before.at("hello");
     for (const auto* name : {"evalsha", "eval", "subscribe", "unsubscribe", "hello", "client"}) {
         const auto count = (after.contains(name) ? after.at(name) : 0) -
                            (before.contains(name) ? before.at(name) : 0);
@@ -265,9 +280,12 @@ void stampede(std::uint16_t port, const std::string& url) {
             each += " " + std::string(name) + " " + std::to_string(count);
         }
     }
-    std::printf("  commands of a process                     %.1f (of all:%s)\n",
-                static_cast<double>(sent) / processes,
-                each.c_str());
+    std::printf(
+        "  commands of a process                     %.1f, without its new connection %.1f (of "
+        "all:%s)\n",
+        static_cast<double>(sent) / processes,
+        static_cast<double>(sent - 2 * connections) / processes,
+        each.c_str());
 }
 
 /// An acquire and a release, one after the other.
@@ -297,6 +315,14 @@ int main(int argc, char** argv) {
         const std::chrono::seconds length{argc > 2 ? std::atoi(argv[2]) : 2};
         read_locally(url, length);
         stampede(port, url);
+        std::printf("  over a line of %lld ms each way:\n",
+                    static_cast<long long>(std::chrono::milliseconds{one_way}.count()));
+        {
+            dibs::testing::relay line{argv[1]};
+            line.requests({.delay = one_way});
+            line.replies({.delay = one_way});
+            stampede(port, line.url(), 2 * one_way);
+        }
         wake_by_hand();
         round_trip(url);
     } catch (const std::exception& trouble) {
