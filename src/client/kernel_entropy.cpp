@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <mutex>
 #include <new>
 #include <system_error>
 #include <utility>

@@ -3,10 +3,10 @@
 // Randomness from the kernel, drawn in larger pieces: one system call for many holder ids. A forked
 // child never sees bytes that its parent drew: the kernel empties the child's copy of the piece.
 
+#include "client/brief_mutex.hpp"
 #include "core/environment.hpp"
 
 #include <memory>
-#include <mutex>
 
 namespace dibs::detail {
 
@@ -23,7 +23,7 @@ class kernel_entropy final : public core::entropy {
         void operator()(piece* of) const noexcept;
     };
 
-    std::mutex mutex_;
+    brief_mutex mutex_;
     std::unique_ptr<piece, unmap> drawn_;  ///< null: this kernel cannot empty it; nothing is kept
 };
 

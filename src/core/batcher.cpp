@@ -93,13 +93,14 @@ batcher::ticket batcher::submit(verb&& what,
     const bool ahead =
         std::holds_alternative<release>(entry->what) || std::holds_alternative<renew>(entry->what);
     auto& queue = ahead ? which.first : which.second;
+    ticket made{entry};
     if (!lingers && !queue.empty() && queue.front()->leaves_at > instant{}) {
-        queue.push_front(entry);
+        queue.push_front(std::move(entry));
     } else {
-        queue.push_back(entry);
+        queue.push_back(std::move(entry));
     }
     leave_or_linger(which);
-    return ticket{entry};
+    return made;
 }
 
 bool batcher::cancel(const ticket& which) noexcept {

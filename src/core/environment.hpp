@@ -42,7 +42,10 @@ class time_source;
 /// disarms it.
 class timer {
   public:
-    explicit timer(task on_fire) noexcept : on_fire_(std::move(on_fire)) {}
+    /// Smaller than a task: every lease has several.
+    using action = unique_function<void(), 4>;
+
+    explicit timer(action on_fire) noexcept : on_fire_(std::move(on_fire)) {}
     ~timer();
     timer(const timer&) = delete;
     timer& operator=(const timer&) = delete;
@@ -65,7 +68,7 @@ class timer {
     void fire() { on_fire_(); }
 
   private:
-    task on_fire_;
+    action on_fire_;
     time_source* source_ = nullptr;
     instant due_{};
     link hook_;

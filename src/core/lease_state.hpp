@@ -14,12 +14,12 @@
 #include "core/environment.hpp"
 #include "core/fence.hpp"
 #include "core/holder_id.hpp"
+#include "core/unique_function.hpp"
 
 #include <dibs/error.hpp>
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -99,9 +99,9 @@ class lease_state {
     holder_id holder;     ///< changes by adoption and detaching
     bool shared = false;  ///< granted beside others
     acquire_doubt doubt;
-    lease_terms terms;                         ///< a manual renewal may change the ttl
-    std::function<void(instant)> on_deadline;  ///< told when the deadline moves
-    std::shared_ptr<guarded_lease> guard;      ///< of the watchdog, while it guards this lease
+    lease_terms terms;                              ///< a manual renewal may change the ttl
+    unique_function<void(instant), 1> on_deadline;  ///< told when the deadline moves
+    std::shared_ptr<guarded_lease> guard;           ///< of the watchdog, while it guards this lease
 
   private:
     static constexpr int status_held = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A callable that is moved, never copied: std::move_only_function is C++23. Small callables live
-// inside the object, so that the path of one acquire allocates as little as possible.
+// A callable that is moved, never copied: std::move_only_function is C++23. Callables of up to so many
+// words live inside the object, so that the path of one acquire allocates as little as possible.
 
 #include <cstddef>
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace dibs::core {
 
-template <typename Signature>
+template <typename Signature, std::size_t Words = 6>
 class unique_function;
 
-template <typename Result, typename... Args>
-class unique_function<Result(Args...)> {
+template <typename Result, typename... Args, std::size_t Words>
+class unique_function<Result(Args...), Words> {
   public:
     unique_function() noexcept = default;
     unique_function(std::nullptr_t) noexcept {}
@@ -55,12 +55,12 @@ class unique_function<Result(Args...)> {
     Result operator()(Args... args) { return table_->call(storage_, std::forward<Args>(args)...); }
 
   private:
-    static constexpr std::size_t inside_bytes = 6 * sizeof(void*);
+    static constexpr std::size_t inside_bytes = Words * sizeof(void*);
 
     template <typename Stored>
-    static constexpr bool fits_inside = sizeof(Stored) <= inside_bytes &&
-                                        alignof(Stored) <= alignof(std::max_align_t) &&
-                                        std::is_nothrow_move_constructible_v<Stored>;
+    static constexpr bool fits_inside =
+        sizeof(Stored) <= inside_bytes &&
+        alignof(Stored) <= alignof(void*) && std::is_nothrow_move_constructible_v<Stored>;
 
     struct operations {
         Result (*call)(void* self, Args&&... args);
@@ -104,7 +104,7 @@ class unique_function<Result(Args...)> {
     }
 
     const operations* table_ = nullptr;
-    alignas(std::max_align_t) std::byte storage_[inside_bytes];
+    alignas(void*) std::byte storage_[inside_bytes];
 };
 
 }  // namespace dibs::core

@@ -60,7 +60,7 @@ void give_back(undo& through, const lease_state& lease, const holder_id& holder,
 }  // namespace
 
 struct guarded_lease : std::enable_shared_from_this<guarded_lease> {
-    guarded_lease(watchdog::lease_ptr held, task on_alarm)
+    guarded_lease(watchdog::lease_ptr held, timer::action on_alarm)
         : lease(std::move(held)), alarm(std::move(on_alarm)) {}
 
     watchdog::lease_ptr lease;
@@ -81,8 +81,33 @@ struct guarded_lease : std::enable_shared_from_this<guarded_lease> {
         std::optional<renew::change> into;
         batcher::completion done;
     };
-    std::vector<wish> wishes;     ///< what the holder asked for while a renewal was on its way
-    std::optional<wish> current;  ///< whose renewal is on its way
+    /// Few holders ask for anything.
+    struct wish_list {
+        std::vector<wish> waiting;    ///< came while a renewal was on its way
+        std::optional<wish> current;  ///< whose renewal is on its way
+    };
+    std::unique_ptr<wish_list> wishes;
+
+    void add(wish added) {
+        if (!wishes) {
+            wishes = std::make_unique<wish_list>();
+        }
+        wishes->waiting.push_back(std::move(added));
+    }
+    [[nodiscard]] bool asked() const noexcept { return wishes && !wishes->waiting.empty(); }
+    /// Requires: asked().
+    const wish& begin_next() {
+        auto& waiting = wishes->waiting;
+        wishes->current = std::move(waiting.front());
+        waiting.erase(waiting.begin());
+        return *wishes->current;
+    }
+    [[nodiscard]] const wish* current() const noexcept {
+        return wishes && wishes->current ? &*wishes->current : nullptr;
+    }
+    [[nodiscard]] std::optional<wish> take_current() noexcept {
+        return wishes ? std::exchange(wishes->current, std::nullopt) : std::nullopt;
+    }
 
     /// A renewal that shortens the lease counts from when it is sent, since its answer may get
     /// lost. Answers to earlier renewals do not lift that.
@@ -129,7 +154,7 @@ nanoseconds watchdog::jittered(nanoseconds every, instant sent) const noexcept {
     return every / 1000 * permille;
 }
 
-void watchdog::guard(const lease_ptr& lease, instant sent) {
+void watchdog::guard(const lease_ptr& lease, instant sent, instant now) {
     auto added = std::allocate_shared<guarded_lease>(
         recycling_allocator<guarded_lease>{}, lease, [this, held = lease.get()] {
             wake(*held->guard);
@@ -141,7 +166,7 @@ void watchdog::guard(const lease_ptr& lease, instant sent) {
     }
     lease->guard = added;
     link(*added);
-    schedule(*added, env_.time.now());
+    schedule(*added, now);
 }
 
 bool watchdog::forget(const lease_state& lease) {
@@ -153,11 +178,14 @@ bool watchdog::forget(const lease_state& lease) {
     which->lease->guard.reset();
     env_.time.disarm(which->alarm);
     batcher_.cancel(which->ticket);
-    if (which->current && which->current->done) {
-        which->wishes.insert(which->wishes.begin(), std::move(*which->current));
-    }
-    for (auto& wish : which->wishes) {
-        wish.done({.given = refused(errc::not_held, "the lease was given back meanwhile")});
+    if (const auto wishes = std::move(which->wishes)) {
+        const auto tell = [](guarded_lease::wish& wish) {
+            wish.done({.given = refused(errc::not_held, "the lease was given back meanwhile")});
+        };
+        if (wishes->current && wishes->current->done) {
+            tell(*wishes->current);
+        }
+        std::for_each(wishes->waiting.begin(), wishes->waiting.end(), tell);
     }
     return true;
 }
@@ -237,12 +265,11 @@ void watchdog::send(guarded_lease& which, instant now) {
     asked.holder = lease.holder;
     auto ttl = lease.terms.ttl;
     auto linger = which.failures == 0 ? lease.terms.renew_every / linger_part : nanoseconds::zero();
-    if (!which.wishes.empty()) {
+    if (which.asked()) {
         linger = nanoseconds::zero();
-        which.current = std::move(which.wishes.front());
-        which.wishes.erase(which.wishes.begin());
-        ttl = which.current->ttl;
-        asked.adopt = which.current->into;
+        const auto& wish = which.begin_next();
+        ttl = wish.ttl;
+        asked.adopt = wish.into;
     }
     asked.ttl = std::chrono::duration_cast<microseconds>(ttl);
     const auto number = ++which.sends;
@@ -305,8 +332,9 @@ void watchdog::answered_late(guarded_lease& which,
 void watchdog::answered(const guarded_ptr& which, const reply& heard) {
     const auto now = env_.time.now();
     const auto& given = heard.given;
+    which->ticket = {};  // it keeps the memory of what it names
     if (of_another_grant(*which->lease, given)) {
-        auto wish = std::exchange(which->current, std::nullopt);
+        auto wish = which->take_current();
         const auto& lease = *which->lease;
         const auto holder = wish && wish->into ? wish->into->holder : lease.holder;
         lose(which->lease, errc::lease_gone);
@@ -318,7 +346,7 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
     }
     if (given.took == effect::yes && given.what == verdict::renewed) {
         if (now >= which->lease->deadline() || !renewed(*which, heard)) {
-            auto wish = std::exchange(which->current, std::nullopt);
+            auto wish = which->take_current();
             expire(*which, now);
             if (wish && wish->done) {
                 wish->done({.given = refused(errc::not_held, "the lease was lost meanwhile")});
@@ -328,7 +356,7 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
     } else if (given.took == effect::yes) {
         // Our own undo or a foreign hand ended it. A holder id that changed meanwhile (adoption) is
         // no loss of ours.
-        auto wish = std::exchange(which->current, std::nullopt);
+        auto wish = which->take_current();
         lose(which->lease, reason_of(given.lost));
         if (wish && wish->done) {
             wish->done({.given = given, .sent = heard.sent});
@@ -347,13 +375,13 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
         }
     }
     which->on_its_way = false;
-    if (auto wish = std::exchange(which->current, std::nullopt); wish && wish->done) {
+    if (auto wish = which->take_current(); wish && wish->done) {
         wish->done({.given = given, .sent = heard.sent});
     }
     if (which->lease->guard != which) {
         return;
     }
-    if (!which->wishes.empty()) {
+    if (which->asked()) {
         send(*which, now);
     }
     schedule(*which, now);
@@ -364,12 +392,12 @@ bool watchdog::renewed(guarded_lease& which, const reply& heard) {
     which.last_sent = heard.sent;
     which.failures = 0;
     ++counters_.renewed;
-    if (which.current) {
-        lease.terms.ttl = which.current->ttl;
-        lease.terms.renew_every = std::min(lease.terms.renew_every, which.current->ttl / 3);
-        if (which.current->into) {
-            lease.holder = which.current->into->holder;
-            lease.terms.attached = which.current->into->attached == attachment::attached;
+    if (const auto* const wish = which.current()) {
+        lease.terms.ttl = wish->ttl;
+        lease.terms.renew_every = std::min(lease.terms.renew_every, wish->ttl / 3);
+        if (wish->into) {
+            lease.holder = wish->into->holder;
+            lease.terms.attached = wish->into->attached == attachment::attached;
         }
     }
     which.shortening_send = 0;
@@ -385,7 +413,7 @@ void watchdog::renew_now(const lease_ptr& lease, nanoseconds ttl, batcher::compl
         return;
     }
     auto& which = *lease->guard;
-    which.wishes.push_back({ttl, std::nullopt, std::move(done)});
+    which.add({ttl, std::nullopt, std::move(done)});
     if (!which.on_its_way) {
         const auto now = env_.time.now();
         send(which, now);
@@ -399,7 +427,7 @@ void watchdog::change(const lease_ptr& lease, renew::change into, batcher::compl
         return;
     }
     auto& which = *lease->guard;
-    which.wishes.push_back({lease->terms.ttl, into, std::move(done)});
+    which.add({lease->terms.ttl, into, std::move(done)});
     if (!which.on_its_way) {
         const auto now = env_.time.now();
         send(which, now);

@@ -44,7 +44,8 @@ class watchdog {
     watchdog& operator=(const watchdog&) = delete;
 
     /// Begins to guard a lease that was granted by a request sent at `sent`.
-    void guard(const lease_ptr& lease, instant sent);
+    void guard(const lease_ptr& lease, instant sent) { guard(lease, sent, env_.time.now()); }
+    void guard(const lease_ptr& lease, instant sent, instant now);
 
     /// Stops guarding a lease, without ending it. False: it was not guarded.
     bool forget(const lease_state& lease);

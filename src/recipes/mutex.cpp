@@ -63,12 +63,14 @@ nanoseconds mutex::spread(nanoseconds pause) {
 }
 
 mutex::place_ptr mutex::place_of(const std::string& key) {
-    auto& found = places_[key];
-    if (!found) {
-        found = std::allocate_shared<place>(core::recycling_allocator<place>{}, key, *this);
-        found->me = found;
+    const auto found = places_.find(key);
+    if (found != places_.end()) {
+        return found->second;
     }
-    return found;
+    auto made = std::allocate_shared<place>(core::recycling_allocator<place>{}, key, *this);
+    made->me = made;
+    places_.emplace(made->key, made);
+    return made;
 }
 
 void mutex::forget_if_idle(const place_ptr& where) {
@@ -116,7 +118,7 @@ mutex::call_ptr mutex::acquire(std::string key, mutex_terms terms, completion do
     } else if (made->waits()) {
         made->in_line = true;
         made->where->line.push_back(made);
-        arm_for_end(made);
+        arm_for_end(made, now);
         if (made->where->line.size() == 1) {
             env_.exec.post([this, where = made->where] { advance(where); });
         }
@@ -290,7 +292,7 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
     which->lease = lease;
     which->granted = lease->fence();
     which->may_hold = false;
-    watchdog_.guard(lease, heard.sent);
+    watchdog_.guard(lease, heard.sent, now);
     ++counters_.granted;
     mutex_outcome outcome;
     outcome.lease = std::move(lease);
@@ -412,13 +414,16 @@ instant mutex::limit(const call& which) const {
     return known_held(which) ? which.wait_until : std::max(which.wait_until, which.timeout_at);
 }
 
-void mutex::arm_for_end(const call_ptr& which) {
-    const bool waiting = env_.time.now() < which->wait_until;
+void mutex::arm_for_end(const call_ptr& which, instant now) {
+    const bool waiting = now < which->wait_until;
     env_.time.arm(which->alarm, waiting ? which->wait_until : limit(*which));
 }
 
 /// Ends those whose wait was over before it was known that somebody has the key.
 void mutex::end_overdue(const place_ptr& where) {
+    if (where->line.empty()) {
+        return;
+    }
     const auto now = env_.time.now();
     std::vector<call_ptr> overdue;
     std::copy_if(
@@ -436,14 +441,15 @@ void mutex::on_timer(const call_ptr& which) {
     if (which->finished) {
         return;
     }
-    if (env_.time.now() >= limit(*which)) {
+    const auto now = env_.time.now();
+    if (now >= limit(*which)) {
         give_up(which);
     } else if (which->trying || (which->in_line && which->where->line.front() != which)) {
-        arm_for_end(which);
+        arm_for_end(which, now);
     } else if (!which->in_line) {
-        attempt(which, env_.time.now());
+        attempt(which, now);
     } else {
-        arm_for_end(which);
+        arm_for_end(which, now);
         advance(which->where);
     }
 }
@@ -610,7 +616,7 @@ void mutex::release(const lease_ptr& lease, release_completion done) {
     const auto now = env_.time.now();
     const auto at = places_.find(lease->key());
     const auto where = at != places_.end() && at->second->current == lease ? at->second : nullptr;
-    if (lease->held(now) && where && hand_on(where, lease)) {
+    if (lease->held(now) && where && hand_on(where, lease, now)) {
         ++counters_.released;
         done({.released = true, .error = {}, .detail = {}});
         return;
@@ -630,13 +636,12 @@ void mutex::release(const lease_ptr& lease, release_completion done) {
 }
 
 /// Passes the lease to the first caller of the line; false when it may not be.
-bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
+bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease, instant now) {
     // Those in the store's queue come before those who race.
     if (where->line.empty() || where->line.front()->trying || where->queued > 0) {
         return false;
     }
     const auto next = where->line.front();
-    const auto now = env_.time.now();
     const bool same_attachment = next->terms.lease.attached == lease->terms.attached;
     if (!same_attachment || next->terms.mark || !next->terms.part.exclusive() ||
         !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
@@ -669,7 +674,7 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease) {
     ++counters_.granted;
     next->lease = passed;
     const auto sent = deadline + core::deadline_margin(lease->terms.ttl) - lease->terms.ttl;
-    watchdog_.guard(passed, sent);
+    watchdog_.guard(passed, sent, now);
     mutex_outcome outcome;
     outcome.lease = std::move(passed);
     finish(next, std::move(outcome));
@@ -706,7 +711,7 @@ void mutex::given_back(giving& which, const reply& heard) {
     if (!which.lease) {
         return;  // the answer that was given up; the undo has taken over
     }
-    const auto where = which.where;
+    const auto where = std::move(which.where);
     const auto lease = std::move(which.lease);
     auto done = std::move(which.done);
     --(which.shared ? where->giving_shares_back : where->giving_back);

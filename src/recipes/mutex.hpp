@@ -29,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <unordered_map>
 #include <vector>
@@ -154,7 +155,7 @@ class mutex {
     [[nodiscard]] bool known_held(const call& which) const;
     [[nodiscard]] core::instant limit(const call& which) const;
     [[nodiscard]] static bool alone_here(const place& where, const call& which);
-    void arm_for_end(const call_ptr& which);
+    void arm_for_end(const call_ptr& which, core::instant now);
     void end_overdue(const place_ptr& where);
     void wait_for_wake(const call_ptr& which, core::nanoseconds at_most);
     void retry_in(const call_ptr& which, core::nanoseconds pause);
@@ -172,7 +173,7 @@ class mutex {
     void wait_in_queue(const call_ptr& which, const core::answer& given, core::nanoseconds left);
     void try_first_in_queue(const place_ptr& where);
     void keep_tickets_alive();
-    bool hand_on(const place_ptr& where, const lease_ptr& lease);
+    bool hand_on(const place_ptr& where, const lease_ptr& lease, core::instant now);
     void give_back(const place_ptr& where,
                    const lease_ptr& lease,
                    core::instant now,
@@ -189,13 +190,13 @@ class mutex {
     core::batcher& batcher_;
     core::watchdog& watchdog_;
     core::undo& undo_;
-    using known_place = std::pair<const std::string, place_ptr>;
-    std::unordered_map<std::string,
+    using known_place = std::pair<const std::string_view, place_ptr>;
+    std::unordered_map<std::string_view,
                        place_ptr,
-                       std::hash<std::string>,
+                       std::hash<std::string_view>,
                        std::equal_to<>,
                        core::recycling_allocator<known_place>>
-        places_;
+        places_;       ///< by the names that they have themselves
     call_list calls_;  ///< under way; nobody else need keep them
     call_list queue_;  ///< of those, the ones that wait in a queue of the store
     core::timer beat_;

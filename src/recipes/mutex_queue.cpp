@@ -13,7 +13,7 @@ namespace dibs::recipes {
 void mutex::enter_queue(const call_ptr& which) {
     ++which->where->queued;
     which->in_queue = queue_.insert(queue_.end(), which);
-    arm_for_end(which);
+    arm_for_end(which, env_.time.now());
     if (!beat_.armed()) {
         env_.time.arm(beat_, env_.time.now() + beat_every);
     }
@@ -58,7 +58,7 @@ void mutex::wait_in_queue(const call_ptr& which, const core::answer& given, nano
     const bool will_be_woken =
         where.watch == place::watch_stage::ready || where.watch == place::watch_stage::asked;
     if (!at_the_front && will_be_woken) {
-        arm_for_end(which);
+        arm_for_end(which, env_.time.now());
         return;
     }
     if (!at_the_front) {
