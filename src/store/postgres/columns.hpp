@@ -38,6 +38,9 @@ enum acquired_column : int { a_now, a_first, a_last, a_late, acquired_column_cou
 /// Columns of release_one.sql.
 enum released_column : int { r_now, r_waiters, released_column_count };
 
+/// Columns of step_some.sql.
+enum some_column : int { s_entry, s_now, s_first, s_last, s_waited_for, some_column_count };
+
 /// Columns of lease_list_1.
 enum list_column : int {
     l_key,

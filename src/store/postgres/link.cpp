@@ -37,7 +37,7 @@ constexpr const char* settings =
     "SET idle_in_transaction_session_timeout = '10s'; SET idle_session_timeout = 0; "
     "SET default_transaction_isolation = 'read committed'; SET jit = off; "
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; "
-    "SET enable_bitmapscan = off; SET enable_sort = off; SET lock_timeout = '50ms'";
+    "SET enable_bitmapscan = off; SET enable_sort = off; SET lock_timeout = '5ms'";
 
 /// For one whose locks must not stay for hours when this host vanishes.
 constexpr const char* settings_of_kept =

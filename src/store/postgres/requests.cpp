@@ -134,13 +134,17 @@ bool batch_request::expire(outcome told) {
     return true;
 }
 
-/// After a failure somebody has the row, or the server is in trouble: that is for the whole function.
+short_way_habit& batch_request::habit() const noexcept {
+    return which_.size() == 1 ? self_->short_way->lone : self_->short_way->batches;
+}
+
+/// After a failure somebody has a row, or the server is in trouble: that is for the whole function.
 std::optional<short_step> batch_request::short_step_over(const carrier& over) const {
-    if (which_.size() != 1 || tries_ > 0 || by_ == way::whole || !over.is_set_up()) {
+    if (tries_ > 0 || by_ == way::whole || !over.is_set_up()) {
         return std::nullopt;
     }
-    auto step = short_step_of(job_->entries[which_.front()].what, *self_);
-    return step && self_->short_way->try_it() ? std::move(step) : std::nullopt;
+    auto step = short_step_of(job_->entries, which_, *self_);
+    return step && habit().try_it() ? std::move(step) : std::nullopt;
 }
 
 request::sending batch_request::send(carrier& over, outcome told) {
@@ -249,23 +253,27 @@ void batch_request::answered(const reply& told, outcome after) {
     tell_if_all(after);
 }
 
+void batch_request::go_the_whole_way(std::vector<std::uint32_t> which, outcome after) const {
+    after.next.push_back(std::make_unique<batch_request>(
+        self_, job_, std::move(which), tries_, core::instant{}, way::whole));
+}
+
 void batch_request::hear_short_step(const reply& told, outcome after) {
-    const auto at = which_.front();
-    std::optional<core::answer> given;
-    if (!read_short_step(*told.result, job_->entries[at].what, given)) {
-        leave_in_doubt(std::string{not_ours}, after);
+    std::vector<std::uint32_t> passed_over;
+    auto replies = std::move(job_->replies);
+    const bool ours = read_short_step(*told.result, job_->entries, which_, replies, passed_over);
+    job_->replies = std::move(replies);
+    const bool warned = !told.warning.empty();
+    if (!ours || (warned && passed_over.size() < which_.size())) {
+        leave_in_doubt(ours ? warned_of(told) : std::string{not_ours}, after);
         return;
     }
-    self_->short_way->led_there(given.has_value());
-    if (!given) {
-        after.next.push_back(std::make_unique<batch_request>(
-            self_, job_, which_, tries_, core::instant{}, way::whole));
-    } else if (!told.warning.empty()) {
-        leave_in_doubt(warned_of(told), after);
-    } else {
-        settle(at, std::move(*given));
-        tell_if_all(after);
+    habit().led_there(2 * passed_over.size() < which_.size());
+    job_->left -= which_.size() - passed_over.size();
+    if (!passed_over.empty()) {
+        go_the_whole_way(std::move(passed_over), after);
     }
+    tell_if_all(after);
 }
 
 void batch_request::leave_in_doubt(const std::string& why, outcome told) const {
@@ -286,8 +294,13 @@ void batch_request::failed(const reply& told, outcome after) {
     }
     // The transaction was undone, so nothing of it has happened.
     const auto what = remedy_for(state_of(told));
-    if (what == remedy::none || (what == remedy::split && which_.size() == 1)) {
+    if (what == remedy::none || (what == remedy::split && which_.size() == 1 && !went_short_)) {
         refused(why, after);
+        return;
+    }
+    if (went_short_) {
+        habit().led_there(false);
+        go_the_whole_way(which_, after);
         return;
     }
     if (which_.size() == 1) {

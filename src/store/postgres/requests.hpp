@@ -32,7 +32,6 @@ class batch_request final : public request {
                                                              std::vector<core::entry> entries,
                                                              batch_completion done);
 
-    /// Which statement carries out a lone entry.
     enum class way : std::uint8_t { may_be_short, whole };
 
     batch_request(std::shared_ptr<const caller> self,
@@ -45,7 +44,7 @@ class batch_request final : public request {
     [[nodiscard]] core::instant deadline() const noexcept override { return deadline_; }
     [[nodiscard]] bool expire(outcome told) override;
     [[nodiscard]] core::instant not_before() const noexcept override { return not_before_; }
-    /// Of several entries those whose rows are locked are passed over.
+    /// Of several entries those whose rows are locked are passed over, or given up after a moment.
     [[nodiscard]] bool may_wait() const noexcept override { return which_.size() == 1; }
     [[nodiscard]] sending send(carrier& over, outcome told) override;
     void answered(const reply& told, outcome after) override;
@@ -53,7 +52,9 @@ class batch_request final : public request {
     void lost(const trouble& why, outcome told) override;
 
   private:
+    [[nodiscard]] short_way_habit& habit() const noexcept;
     [[nodiscard]] std::optional<short_step> short_step_over(const carrier& over) const;
+    void go_the_whole_way(std::vector<std::uint32_t> which, outcome after) const;
     void hear_short_step(const reply& told, outcome after);
     [[nodiscard]] sending ask_numbers(carrier& over);
     void hear_numbers(const reply& told, outcome after);

@@ -155,6 +155,34 @@ BEGIN
 END
 $body$;
 
+-- The same for a batch that was carried out by step_some.sql, by p_until at the latest: of these
+-- entries, the released ones each wake one of those who wait. Which of them another process waits for.
+CREATE FUNCTION {schema}.lease_ended_1(p_entries bigint[], p_verbs bigint[], p_keys text[],
+                                       p_until bigint, p_process text)
+RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS
+$body$
+DECLARE
+    v_entry bigint;
+    v_fence bigint;
+BEGIN
+    IF p_until < (date_part('epoch', clock_timestamp()) * 1000000::float8)::bigint THEN
+        PERFORM {schema}.lease_undo_1();
+    END IF;
+    IF NOT EXISTS (SELECT FROM {schema}.lease_waiter) THEN
+        RETURN NULL;
+    END IF;
+    FOREACH v_entry IN ARRAY p_entries LOOP
+        IF p_verbs[v_entry] = 3 THEN
+            SELECT l.fence INTO v_fence FROM {schema}.lease l WHERE l.key = p_keys[v_entry];
+            PERFORM {schema}.lease_wake_1(p_keys[v_entry], v_fence, false);
+        END IF;
+    END LOOP;
+    RETURN ARRAY(SELECT a FROM unnest(p_entries) AS a
+                 WHERE EXISTS (SELECT FROM {schema}.lease_waiter w
+                               WHERE w.key = p_keys[a] AND w.process <> p_process));
+END
+$body$;
+
 -- Ends the statement: what it did is undone.
 CREATE FUNCTION {schema}.lease_undo_1() RETURNS boolean LANGUAGE plpgsql VOLATILE AS
 $body$

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The short ways of a lone entry: statements that do what is simple, and find nothing to do
-// otherwise (acquire_one.sql, release_one.sql). Then the whole function is asked.
+// The short ways of a lone entry and of a batch: statements that do what is simple, and pass over
+// what is not (acquire_one.sql, release_one.sql, step_some.sql). For that the whole function is asked.
 
+#include "core/batch.hpp"
 #include "core/verbs.hpp"
 #include "store/postgres/statements.hpp"
 #include "store/postgres/wire.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace dibs::store::postgres {
 
 struct caller;
 
-/// Whether the short way is worth a try. Each time that it leads nowhere it is passed by for longer,
-/// so that who asks for keys that others hold does not ask twice each time.
+/// Whether a short way is worth a try. Each time that it leads nowhere it is passed by for longer, so
+/// that who asks for keys that others hold does not ask twice each time.
 class short_way_habit {
   public:
     [[nodiscard]] bool try_it() noexcept {
@@ -37,17 +40,27 @@ class short_way_habit {
     unsigned pass_by_ = 0;
 };
 
+struct short_way_habits {
+    short_way_habit lone;
+    short_way_habit batches;
+};
+
 struct short_step {
     statement which;
     parameters with;
 };
 
-/// None: the entry is not simple enough.
-[[nodiscard]] std::optional<short_step> short_step_of(const core::verb& what, const caller& self);
+/// None: an entry is not simple enough.
+[[nodiscard]] std::optional<short_step> short_step_of(const std::vector<core::entry>& entries,
+                                                      const std::vector<std::uint32_t>& which,
+                                                      const caller& self);
 
-/// What such a step gave. False: the row is not one of its statement.
+/// Fills in the answers of those that were carried out; `passed_over` gets the others. False: the rows
+/// are not those of such a statement.
 [[nodiscard]] bool read_short_step(const PGresult& told,
-                                   const core::verb& what,
-                                   std::optional<core::answer>& given);
+                                   const std::vector<core::entry>& entries,
+                                   const std::vector<std::uint32_t>& which,
+                                   core::answers& replies,
+                                   std::vector<std::uint32_t>& passed_over);
 
 }  // namespace dibs::store::postgres

@@ -50,6 +50,7 @@ statements::statements(const std::string& quoted_schema, bool sessions)
                       : call(quoted_schema, "lease_execute_1", lease_steps),
              acquire_one_text(quoted_schema),
              release_one_text(quoted_schema),
+             step_some_text(quoted_schema),
              sessions ? session_listing(quoted_schema)
                       : call(quoted_schema, "lease_list_1", part_of_list),
              call(quoted_schema, "lease_watch_1", to_watch),
@@ -68,6 +69,8 @@ const char* statements::name(statement which) noexcept {
             return "dibs_acquire_one";
         case statement::release_one:
             return "dibs_release_one";
+        case statement::step_some:
+            return "dibs_step_some";
         default:
             return nullptr;
     }

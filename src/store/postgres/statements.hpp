@@ -16,6 +16,7 @@ enum class statement : std::uint8_t {
     execute,
     acquire_one,
     release_one,
+    step_some,
     list,
     watch,
     unwatch,
@@ -23,11 +24,12 @@ enum class statement : std::uint8_t {
     ping,
     numbers
 };
-inline constexpr std::size_t statement_count = 9;
+inline constexpr std::size_t statement_count = 10;
 /// Those that a session keeps prepared.
 inline constexpr std::array kept_statements{statement::execute,
                                             statement::acquire_one,
-                                            statement::release_one};
+                                            statement::release_one,
+                                            statement::step_some};
 
 /// Their texts for one schema.
 class statements {
@@ -47,9 +49,10 @@ class statements {
 
 /// What makes the tables and functions, without the schema itself.
 [[nodiscard]] std::string schema_text(const std::string& quoted_schema);
-/// The short ways of lone entries (acquire_one.sql, release_one.sql).
+/// The short ways: of lone entries (acquire_one.sql, release_one.sql), and of batches (step_some.sql).
 [[nodiscard]] std::string acquire_one_text(const std::string& quoted_schema);
 [[nodiscard]] std::string release_one_text(const std::string& quoted_schema);
+[[nodiscard]] std::string step_some_text(const std::string& quoted_schema);
 /// What advisory locks need beside it; `hash`: sha256 or hashtext.
 [[nodiscard]] std::string session_text(const std::string& quoted_schema, std::string_view hash);
 

@@ -168,6 +168,38 @@ void holders(parameters& into, const std::vector<asked>& all, Get get) {
     }
 }
 
+std::vector<asked> described(const std::vector<core::entry>& entries,
+                             const std::vector<std::uint32_t>& which) {
+    std::vector<asked> all;
+    all.reserve(which.size());
+    for (const auto at : which) {
+        all.push_back(
+            std::visit([](const auto& what) { return described(what); }, entries[at].what));
+    }
+    return all;
+}
+
+void keys(parameters& into,
+          const std::vector<core::entry>& entries,
+          const std::vector<std::uint32_t>& which,
+          const caller& self) {
+    into.array(parameters::kind::text, which.size());
+    for (const auto at : which) {
+        into.element(self.prefix + core::key_of(entries[at].what));
+    }
+}
+
+void not_after(parameters& into, const std::vector<asked>& all) {
+    into.array(parameters::kind::number, all.size());
+    for (const auto& one : all) {
+        if (one.not_after) {
+            into.element(*one.not_after);
+        } else {
+            into.null_element();
+        }
+    }
+}
+
 bool is_acquire(const core::entry& what) noexcept {
     return std::holds_alternative<core::acquire>(what.what);
 }
@@ -321,6 +353,27 @@ core::answer answer_in(const row& told, const core::verb& what, const caller& se
     return given;
 }
 
+/// A simple entry was carried out.
+core::answer short_answer(const core::verb& what,
+                          std::int64_t now,
+                          std::int64_t first,
+                          std::int64_t last) {
+    core::answer given;
+    given.took = effect::yes;
+    given.now = now_of(now);
+    const auto* taken = std::get_if<core::acquire>(&what);
+    const auto* prolonged = std::get_if<core::renew>(&what);
+    if (taken == nullptr && prolonged == nullptr) {
+        given.what = verdict::released;
+        return given;
+    }
+    given.what = taken != nullptr ? verdict::granted : verdict::renewed;
+    given.fences = {static_cast<core::fence_number>(first), static_cast<core::fence_number>(last)};
+    const auto ttl = taken != nullptr ? taken->ttl : prolonged->ttl;
+    given.expires = core::store_instant{microseconds{now + clamped(ttl)}};
+    return given;
+}
+
 /// The answers that one row gives to many simple entries. False: it is none of ours.
 bool read_many(const row& told,
                const std::vector<std::int64_t>& many,
@@ -340,21 +393,65 @@ bool read_many(const row& told,
         if (entry >= which.size()) {
             return false;
         }
-        auto& given = replies[which[entry]];
-        given = {};
-        given.what = what;
-        given.took = effect::yes;
-        given.now = now_of(now);
-        if (fenced) {
-            given.fences = {static_cast<core::fence_number>(firsts[at]),
-                            static_cast<core::fence_number>(lasts[at])};
-            const auto& asked = entries[which[entry]].what;
-            const auto* taken = std::get_if<core::acquire>(&asked);
-            const auto* prolonged = std::get_if<core::renew>(&asked);
-            const auto ttl = taken != nullptr       ? taken->ttl
-                             : prolonged != nullptr ? prolonged->ttl
-                                                    : microseconds{0};
-            given.expires = core::store_instant{microseconds{now + clamped(ttl)}};
+        const auto& asked = entries[which[entry]].what;
+        replies[which[entry]] = fenced ? short_answer(asked, now, firsts[at], lasts[at])
+                                       : short_answer(asked, now, 0, 0);
+    }
+    return true;
+}
+
+short_step short_batch(const std::vector<core::entry>& entries,
+                       const std::vector<std::uint32_t>& which,
+                       const caller& self) {
+    const auto all = described(entries, which);
+    short_step made{statement::step_some, {}};
+    numbers(made.with, all, [](const asked& one) { return one.verb; });
+    keys(made.with, entries, which, self);
+    holders(made.with, all, [](const asked& one) { return one.holder; });
+    numbers(made.with, all, [](const asked& one) { return one.time; });
+    numbers(made.with, all, [](const asked& one) { return one.fences; });
+    numbers(made.with, all, [](const asked& one) { return one.floor; });
+    numbers(made.with, all, [](const asked& one) { return one.flags & flag_attached; });
+    not_after(made.with, all);
+    made.with.text(self.process);
+    made.with.text(self.who);
+    return made;
+}
+
+bool read_short_batch(const PGresult& told,
+                      const std::vector<core::entry>& entries,
+                      const std::vector<std::uint32_t>& which,
+                      answers& replies,
+                      std::vector<std::uint32_t>& passed_over) {
+    if (::PQnfields(&told) != some_column_count) {
+        return false;
+    }
+    std::vector<bool> done(which.size());
+    std::vector<std::int64_t> waited_for;
+    for (int at = 0; at < ::PQntuples(&told); ++at) {
+        const row one{told, at};
+        if (one.null(s_entry)) {
+            waited_for = one.numbers(s_waited_for);
+            continue;
+        }
+        const auto entry = static_cast<std::size_t>(one.number(s_entry)) - 1;
+        if (entry >= which.size() || done[entry]) {
+            return false;
+        }
+        done[entry] = true;
+        replies[which[entry]] = short_answer(
+            entries[which[entry]].what, one.number(s_now), one.number(s_first), one.number(s_last));
+    }
+    for (const auto one : waited_for) {
+        const auto entry = static_cast<std::size_t>(one) - 1;
+        if (entry >= which.size() || !done[entry]) {
+            return false;
+        }
+        replies[which[entry]].waiters = true;
+    }
+    for (std::size_t entry = 0; entry < which.size(); ++entry) {
+        if (!done[entry]) {
+            passed_over.push_back(which[entry]);
         }
     }
     return true;
@@ -428,12 +525,7 @@ parameters parameters_of(const std::vector<core::entry>& entries,
                          bool alone,
                          core::microseconds patience,
                          const std::vector<stand>& stands) {
-    std::vector<asked> all;
-    all.reserve(which.size());
-    for (const auto at : which) {
-        all.push_back(
-            std::visit([](const auto& what) { return described(what); }, entries[at].what));
-    }
+    auto all = described(entries, which);
     // Those of one key are neighbours.
     for (std::size_t at = 0; at < which.size(); ++at) {
         const auto& what = entries[which[at]].what;
@@ -447,10 +539,7 @@ parameters parameters_of(const std::vector<core::entry>& entries,
     }
     parameters made;
     numbers(made, all, [](const asked& one) { return one.verb; });
-    made.array(parameters::kind::text, which.size());
-    for (const auto at : which) {
-        made.element(self.prefix + core::key_of(entries[at].what));
-    }
+    keys(made, entries, which, self);
     holders(made, all, [](const asked& one) { return one.holder; });
     numbers(made, all, [](const asked& one) { return one.time; });
     numbers(made, all, [](const asked& one) { return one.fences; });
@@ -470,14 +559,7 @@ parameters parameters_of(const std::vector<core::entry>& entries,
     }
     numbers(made, all, [](const asked& one) { return one.flags; });
     numbers(made, all, [](const asked& one) { return one.seen; });
-    made.array(parameters::kind::number, all.size());
-    for (const auto& one : all) {
-        if (one.not_after) {
-            made.element(*one.not_after);
-        } else {
-            made.null_element();
-        }
-    }
+    not_after(made, all);
     numbers(made, all, [](const asked& one) { return one.queue; });
     made.array(parameters::kind::bytes, all.size());
     for (const auto& one : all) {
@@ -515,15 +597,27 @@ parameters parameters_of(const std::vector<core::entry>& entries,
     return made;
 }
 
-std::optional<short_step> short_step_of(const core::verb& what, const caller& self) {
-    if (self.own || !is_simple(what)) {
+std::optional<short_step> short_step_of(const std::vector<core::entry>& entries,
+                                        const std::vector<std::uint32_t>& which,
+                                        const caller& self) {
+    if (self.own) {
         return std::nullopt;
     }
-    if (const auto* taken = std::get_if<core::acquire>(&what)) {
-        // A strict store may not grant for now.
-        if (self.longest_ttl > microseconds{0}) {
+    for (std::size_t at = 0; at < which.size(); ++at) {
+        const auto& entry = entries[which[at]];
+        // A strict store may not grant for now; and of one key a step each.
+        const bool first =
+            at == 0 || core::key_of(entries[which[at - 1]].what) != core::key_of(entry.what);
+        if (!first || !is_simple(entry.what) ||
+            (self.longest_ttl > microseconds{0} && is_acquire(entry))) {
             return std::nullopt;
         }
+    }
+    if (which.size() > 1) {
+        return short_batch(entries, which, self);
+    }
+    const auto& what = entries[which.front()].what;
+    if (const auto* taken = std::get_if<core::acquire>(&what)) {
         const auto asked = described(*taken);
         short_step made{statement::acquire_one, {}};
         made.with.text(self.prefix + taken->key);
@@ -552,32 +646,30 @@ std::optional<short_step> short_step_of(const core::verb& what, const caller& se
 }
 
 bool read_short_step(const PGresult& told,
-                     const core::verb& what,
-                     std::optional<core::answer>& given) {
-    const auto* taken = std::get_if<core::acquire>(&what);
-    const int columns = taken != nullptr ? static_cast<int>(acquired_column_count)
-                                         : static_cast<int>(released_column_count);
+                     const std::vector<core::entry>& entries,
+                     const std::vector<std::uint32_t>& which,
+                     answers& replies,
+                     std::vector<std::uint32_t>& passed_over) {
+    if (which.size() > 1) {
+        return read_short_batch(told, entries, which, replies, passed_over);
+    }
+    const auto& what = entries[which.front()].what;
+    const bool acquires = std::holds_alternative<core::acquire>(what);
+    const int columns = acquires ? static_cast<int>(acquired_column_count)
+                                 : static_cast<int>(released_column_count);
     if (::PQnfields(&told) != columns || ::PQntuples(&told) > 1) {
         return false;
     }
     if (::PQntuples(&told) == 0) {
+        passed_over.push_back(which.front());
         return true;
     }
     const row one{told, 0};
-    given.emplace();
-    given->took = effect::yes;
-    if (taken != nullptr) {
-        const auto now = one.number(a_now);
-        given->what = verdict::granted;
-        given->now = now_of(now);
-        given->fences = {static_cast<core::fence_number>(one.number(a_first)),
-                         static_cast<core::fence_number>(one.number(a_last))};
-        given->expires = core::store_instant{microseconds{now + clamped(taken->ttl)}};
-    } else {
-        given->what = verdict::released;
-        given->now = now_of(one.number(r_now));
-        given->waiters = one.truth(r_waiters);
-    }
+    auto& given = replies[which.front()];
+    given = acquires
+                ? short_answer(what, one.number(a_now), one.number(a_first), one.number(a_last))
+                : short_answer(what, one.number(r_now), 0, 0);
+    given.waiters = !acquires && one.truth(r_waiters);
     return true;
 }
 

@@ -27,7 +27,7 @@ struct caller {
     std::string where;                 ///< the store, for people
     core::microseconds longest_ttl{};  ///< with guarantee=strict; else 0
     std::shared_ptr<session> own{};    ///< whose locks are the leases; null: leases are rows
-    std::shared_ptr<short_way_habit> short_way = std::make_shared<short_way_habit>();
+    std::shared_ptr<short_way_habits> short_way = std::make_shared<short_way_habits>();
 };
 
 /// An entry that makes no sense is refused before it is sent.

@@ -175,10 +175,71 @@ enum acquire_parameter : std::size_t {
     a_who,
 };
 
+/// In the order of step_some.sql.
+enum some_parameter : std::size_t {
+    s_verb,
+    s_key,
+    s_holder,
+    s_time,
+    s_fences,
+    s_floor,
+    s_attached,
+    s_not_after,
+    s_process,
+    s_who,
+};
+
 /// In the order of release_one.sql.
 enum release_parameter : std::size_t { r_key, r_holder, r_process };
 
 }  // namespace
+
+some_steps some_of(const arguments& given) {
+    some_steps asked;
+    const auto verbs = given.array(s_verb);
+    const auto keys = given.array(s_key);
+    const auto holders = given.array(s_holder);
+    const auto times = given.array(s_time);
+    const auto fences = given.array(s_fences);
+    const auto floors = given.array(s_floor);
+    const auto attached = given.array(s_attached);
+    const auto not_after = given.array(s_not_after);
+    for (std::size_t at = 0; at < verbs.size(); ++at) {
+        const auto number = [at](const std::vector<element>& of) {
+            return big_endian(of.at(at).value());
+        };
+        const std::string key{keys.at(at).value()};
+        const auto holder = holder_in(holders.at(at));
+        const core::microseconds ttl{number(times)};
+        if (number(verbs) == 1) {
+            core::acquire one;
+            one.key = key;
+            one.holder = holder;
+            one.ttl = ttl;
+            one.fences = static_cast<std::uint32_t>(number(fences));
+            one.floor = static_cast<core::fence_number>(number(floors));
+            one.attached = attachment_of(number(attached) == 1);
+            if (const auto& until = not_after.at(at)) {
+                one.not_after = core::store_instant{core::microseconds{big_endian(*until)}};
+            }
+            asked.all.emplace_back(std::move(one));
+        } else if (number(verbs) == 2) {
+            core::renew one;
+            one.key = key;
+            one.holder = holder;
+            one.ttl = ttl;
+            asked.all.emplace_back(std::move(one));
+        } else {
+            core::release one;
+            one.key = key;
+            one.holder = holder;
+            asked.all.emplace_back(std::move(one));
+        }
+    }
+    asked.process = given.text(s_process);
+    asked.who = given.text(s_who);
+    return asked;
+}
 
 one_step acquire_one_of(const arguments& given) {
     core::acquire asked;

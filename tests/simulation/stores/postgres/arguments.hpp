@@ -49,6 +49,14 @@ struct one_step {
     std::string who;  ///< empty: it does not matter
 };
 
+/// What step_some.sql is asked for: simple entries.
+struct some_steps {
+    std::vector<core::verb> all;
+    std::string process;
+    std::string who;
+};
+
+[[nodiscard]] some_steps some_of(const arguments& given);
 [[nodiscard]] one_step acquire_one_of(const arguments& given);
 [[nodiscard]] one_step release_one_of(const arguments& given);
 

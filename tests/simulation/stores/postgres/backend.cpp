@@ -82,10 +82,45 @@ bool waited_for_by_others(const tables& on, const std::string& key, const std::s
            });
 }
 
-/// Whether nothing but an exclusive grant, or its trace, is on a row.
-bool is_plain(const lease_row& row, core::store_now now) {
-    return row.line.empty() && row.kept.capacity == 1 &&
-           !(row.kept.result && now.wall < row.kept.result->keep_until);
+/// What a short way does to a row.
+struct short_change {
+    lease_row* row = nullptr;
+    core::record kept;
+    core::answer reply;
+};
+
+/// None: nothing but an exclusive grant, or its trace, may be on the row, and what is asked must be
+/// carried out. `sooner`: what is about to end within that counts as over.
+std::optional<short_change> short_change_by(const core::verb& what,
+                                            tables& on,
+                                            const store::rules_context& context,
+                                            microseconds sooner = {}) {
+    const auto known = on.leases.find(core::key_of(what));
+    if (known == on.leases.end()) {
+        return std::nullopt;
+    }
+    const auto& kept = known->second.kept;
+    if (!known->second.line.empty() || kept.capacity != 1 ||
+        (kept.result && context.now.wall < kept.result->keep_until)) {
+        return std::nullopt;
+    }
+    short_change made{&known->second, kept, {}};
+    made.reply = store::apply(what, made.kept, context, {}).reply;
+    const auto later = context.now.lease + sooner;
+    if (const auto* asked = std::get_if<core::acquire>(&what)) {
+        // Whoever holds the key already has it renewed by the function alone.
+        const bool in_time =
+            !asked->not_after || sooner == microseconds{0} || later < *asked->not_after;
+        return made.reply.what == verdict::granted && made.kept.fence > kept.fence && in_time
+                   ? std::optional{std::move(made)}
+                   : std::nullopt;
+    }
+    const bool carried_out =
+        made.reply.what == verdict::released || made.reply.what == verdict::renewed;
+    const bool lasts = std::all_of(kept.grants.begin(), kept.grants.end(), [&](const auto& one) {
+        return later < one.expires;
+    });
+    return carried_out && lasts ? std::optional{std::move(made)} : std::nullopt;
 }
 
 std::int64_t quiet_until(tables& on, std::int64_t longest, const backend::surroundings& around) {
@@ -186,6 +221,8 @@ reply backend::run(store::postgres::statement which,
             return execute_one(acquire_one_of(given), on, around);
         case store::postgres::statement::release_one:
             return execute_one(release_one_of(given), on, around);
+        case store::postgres::statement::step_some:
+            return execute_some(some_of(given), on, around);
         case store::postgres::statement::list:
             return list(given, on, around);
         case store::postgres::statement::purge:
@@ -311,36 +348,75 @@ reply backend::execute_one(const one_step& asked, tables& on, const surroundings
         now_of(around.now_us), number_of(asked.process, asked.who), *this};
     rows told{acquires ? static_cast<int>(acquired_column_count)
                        : static_cast<int>(released_column_count)};
-    reply whole;
-    const auto known = on.leases.find(key);
-    if (known != on.leases.end() && is_plain(known->second, context.now)) {
+    if (auto change = short_change_by(asked.what, on, context)) {
         if (around.locked && around.locked(key) && !around.is_let_go(key)) {
             return refused("55P03", "canceling statement due to lock timeout");
         }
-        auto& row = known->second;
-        auto kept = row.kept;
-        auto taken = store::apply(asked.what, kept, context, {});
-        // Whoever holds the key already has it renewed by the function alone.
-        const bool is_new = !acquires || kept.fence > row.kept.fence;
-        if (is_new &&
-            (taken.reply.what == verdict::granted || taken.reply.what == verdict::released)) {
-            row.kept = std::move(kept);
-            transaction doing{on, around};
-            told.begin();
-            if (acquires) {
-                told.number(a_now, around.now_us);
-                told.number(a_first, static_cast<std::int64_t>(taken.reply.fences.first));
-                told.number(a_last, static_cast<std::int64_t>(taken.reply.fences.last));
-            } else {
-                wake(doing, key, static_cast<std::int64_t>(row.kept.fence), false);
-                taken.reply.waiters = waited_for_by_others(on, key, asked.process);
-                told.number(r_now, around.now_us);
-                told.truth(r_waiters, taken.reply.waiters);
-            }
-            doing.done.emplace_back(asked.what, std::move(taken.reply));
-            commit(doing);
+        transaction doing{on, around};
+        change->row->kept = std::move(change->kept);
+        told.begin();
+        if (acquires) {
+            told.number(a_now, around.now_us);
+            told.number(a_first, static_cast<std::int64_t>(change->reply.fences.first));
+            told.number(a_last, static_cast<std::int64_t>(change->reply.fences.last));
+        } else {
+            wake(doing, key, static_cast<std::int64_t>(change->row->kept.fence), false);
+            change->reply.waiters = waited_for_by_others(on, key, asked.process);
+            told.number(r_now, around.now_us);
+            told.truth(r_waiters, change->reply.waiters);
+        }
+        doing.done.emplace_back(asked.what, std::move(change->reply));
+        commit(doing);
+    }
+    reply whole;
+    whole.result = told.take();
+    return whole;
+}
+
+// --- step_some.sql -------------------------------------------------------------------------------
+
+reply backend::execute_some(const some_steps& asked, tables& on, const surroundings& around) {
+    constexpr microseconds sooner{100'000};
+    const store::rules_context context{
+        now_of(around.now_us), number_of(asked.process, asked.who), *this};
+    std::vector<std::optional<short_change>> changes;
+    for (const auto& what : asked.all) {
+        changes.push_back(short_change_by(what, on, context, sooner));
+        const auto& key = core::key_of(what);
+        if (changes.back() && around.locked && around.locked(key) && !around.is_let_go(key)) {
+            return refused("55P03", "canceling statement due to lock timeout");
         }
     }
+    transaction doing{on, around};
+    rows told{some_column_count};
+    std::vector<std::int64_t> waited_for;
+    for (std::size_t at = 0; at < changes.size(); ++at) {
+        auto& change = changes[at];
+        if (!change) {
+            continue;
+        }
+        const auto& what = asked.all[at];
+        const auto& key = core::key_of(what);
+        change->row->kept = std::move(change->kept);
+        told.begin();
+        told.number(s_entry, static_cast<std::int64_t>(at) + 1);
+        told.number(s_now, around.now_us);
+        told.number(s_first, static_cast<std::int64_t>(change->reply.fences.first));
+        told.number(s_last, static_cast<std::int64_t>(change->reply.fences.last));
+        if (std::holds_alternative<core::release>(what)) {
+            wake(doing, key, static_cast<std::int64_t>(change->row->kept.fence), false);
+        }
+        if (!std::holds_alternative<core::acquire>(what) &&
+            waited_for_by_others(on, key, asked.process)) {
+            change->reply.waiters = true;
+            waited_for.push_back(static_cast<std::int64_t>(at) + 1);
+        }
+        doing.done.emplace_back(what, std::move(change->reply));
+    }
+    told.begin();
+    told.numbers(s_waited_for, waited_for);
+    commit(doing);
+    reply whole;
     whole.result = told.take();
     return whole;
 }

@@ -74,6 +74,9 @@ class backend final : public store::parties {
     [[nodiscard]] store::postgres::reply execute_one(const one_step& asked,
                                                      tables& on,
                                                      const surroundings& around);
+    [[nodiscard]] store::postgres::reply execute_some(const some_steps& asked,
+                                                      tables& on,
+                                                      const surroundings& around);
     [[nodiscard]] store::postgres::reply list(const arguments& with,
                                               const tables& on,
                                               const surroundings& around) const;
