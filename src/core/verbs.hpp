@@ -217,8 +217,11 @@ struct answer {
     microseconds
         retry_after{};   ///< blocked (until it ends), not_ready, held (until the first expiry)
     std::string reason;  ///< blocked
-    std::uint64_t ticket = 0;    ///< held, blocked, not_ready: this holder's number in the queue;
-                                 ///< rises with arrival. 0: it has none
+    std::uint32_t watchers =
+        0;                     ///< held: processes that watch the key, where a release wakes all of
+                               ///< them; 0: not known
+    std::uint64_t ticket = 0;  ///< held, blocked, not_ready: this holder's number in the queue;
+                               ///< rises with arrival. 0: it has none
     std::uint32_t position = 0;  ///< with `ticket`: 1 is the head; exact up to `position_exact`
 };
 

@@ -28,6 +28,8 @@ constexpr nanoseconds stand_aside = milliseconds{5};
 /// Where that keeps nobody from being woken, a key is watched for so long after the line of its
 /// waiters has become empty: with few callers it does so all the time.
 constexpr nanoseconds watch_longer = milliseconds{500};
+/// Of the processes that a release wakes, about so many ask for the key at once.
+constexpr std::uint32_t askers = 4;
 /// Longer than any net; "for ever" does not fit into nanoseconds.
 constexpr core::microseconds longest_look_ahead = std::chrono::hours{1};
 
@@ -57,9 +59,13 @@ mutex::~mutex() = default;
 
 /// Between half and one and a half times as long, so that those who wait do not retry in step.
 nanoseconds mutex::spread(nanoseconds pause) {
-    random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-    const auto permille = 500 + static_cast<std::int64_t>((random_ >> 33U) % 1001);
+    const auto permille = 500 + static_cast<std::int64_t>(draw() % 1001);
     return pause / 1000 * permille;
+}
+
+std::uint32_t mutex::draw() {
+    random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<std::uint32_t>(random_ >> 33U);
 }
 
 mutex::place_ptr mutex::place_of(const std::string& key) {
@@ -309,6 +315,7 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
     which->last = {};
     which->last.holders = given.holders;
     which->last.retry_after = given.retry_after;
+    which->where->watchers = given.watchers;
     which->last.done = given.what == verdict::done;
     which->last.blocked = given.what == verdict::blocked;
     which->last.blocked_reason = given.reason;
@@ -601,11 +608,25 @@ void mutex::watch_no_longer(const place_ptr& where) {
     }
 }
 
+/// Whether this process leaves a key that another one gave back to those who race for it, too. Each
+/// of n that wait asks with a chance of `askers` in n, so a release costs a few steps and not n; that
+/// none of them asks has a chance of e^-4, and then the first timer of n finds the key free.
+bool mutex::sits_out(const place& where) {
+    if (where.watchers <= 2 * askers || where.queued > 0 || where.line.empty()) {
+        return false;
+    }
+    const auto& first = where.line.front()->terms;
+    return !first.mark && !first.awaits_result && draw() % where.watchers >= askers;
+}
+
 void mutex::woken(const place_ptr& where, store::wake_by whose) {
-    where->woken = true;
     if (whose == store::wake_by::other_process) {
         where->aside_until = {};  // whom this process left the key to has had it
+        if (sits_out(*where)) {
+            return;
+        }
     }
+    where->woken = true;
     advance(where);
     try_first_in_queue(where);
 }

@@ -48,6 +48,8 @@ struct mutex_terms {
     std::optional<core::result_to_keep>
         mark;                     ///< written with the grant; such a lease is never handed on
     core::fence_number seen = 0;  ///< a result by a fence up to this one is not fresh
+    bool awaits_result =
+        false;  ///< what another one leaves is as good as the key; with a mark it is
 };
 
 /// How an acquire ended. Without a lease and without an error somebody else has the key.
@@ -167,6 +169,8 @@ class mutex {
     void stop_watching(place& where);
     void woken(const place_ptr& where, store::wake_by whose);
     void watch_no_longer(const place_ptr& where);
+    [[nodiscard]] bool sits_out(const place& where);
+    [[nodiscard]] std::uint32_t draw();
     void enter_queue(const call_ptr& which);
     void leave_queue(const call_ptr& which);
     void note_ticket(const call_ptr& which, const core::answer& given);

@@ -170,4 +170,33 @@ TEST_F(MutexTurns, WhoeverIsDoneStopsWatching) {
     EXPECT_EQ(waiting(), 0U);
 }
 
+TEST_F(MutexTurns, ACrowdIsServedWithoutAllOfItAskingAtEachRelease) {
+    constexpr std::size_t crowd = 100;
+    constexpr auto work = 50ms;
+    std::list<process> all;
+    std::list<core::timer> ends;
+    std::size_t served = 0;
+    const auto began = world.now();
+    for (std::size_t at = 0; at < crowd; ++at) {
+        auto& one = all.emplace_back(world, space + "-crowd", true);
+        one.keys.acquire("k", terms_of(10min), [&](const mutex_outcome& outcome) {
+            ASSERT_TRUE(outcome.lease);
+            ++served;
+            ends.emplace_back([&one, lease = outcome.lease] {
+                one.keys.release(lease, [](const release_reply&) {});
+            });
+            world.time().arm(ends.back(), world.now() + work);
+        });
+    }
+    world.run_until([&] { return served == crowd; }, 10min);
+    EXPECT_EQ(served, crowd);
+    world.advance(work);
+    std::size_t asked = 0;
+    for (auto& one : all) {
+        asked += one.line.count<core::acquire>();
+    }
+    EXPECT_LE(asked, 10 * crowd) << "all of them ask at each release";
+    EXPECT_LE(world.now() - began, crowd * work + 10s) << "the key lies idle";
+}
+
 }  // namespace dibs::recipes

@@ -162,6 +162,9 @@ core::answer memory_space::execute_one(const core::entry& what,
         default:
             break;
     }
+    if (taken.reply.what == core::verdict::held && wakes_all) {
+        taken.reply.watchers = waiting_processes(key);
+    }
     if (taken.reply.what == core::verdict::finished) {
         wake_all(key, wakes_all ? context.self : 0);  // a result is of use to everybody
     } else if (taken.freed && wakes_all && !queues_.contains(key)) {
@@ -287,7 +290,7 @@ void memory_space::wake_all(const std::string& key, std::uint64_t by) {
         return;
     }
     for (auto& one : list->second) {
-        one.woken = true;
+        one.woken = by == 0;  // where all are told, nobody has to pass it on
         one.wake(by == 0             ? wake_by::unknown
                  : by == one.process ? wake_by::own_process
                                      : wake_by::other_process);

@@ -759,7 +759,9 @@ local function all_verbs()
                             holder, asked.queue)
         end
         if taken + asked.weight > capacity then
-            return in_queue(holder_answer('h', record), record, holder, asked.queue)
+            local answer = holder_answer('h', record)
+            answer[7] = record.queued and 0 or waiters(record)
+            return in_queue(answer, record, holder, asked.queue)
         end
         if readable(record) and (record.fresh_until == -1 or now < record.fresh_until) and
             record.result_fence > asked.seen then

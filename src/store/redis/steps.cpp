@@ -642,6 +642,9 @@ core::answer answer_of(const parts& told,
             made.what = code == 'h' ? verdict::held : verdict::fence_moved;
             made.holders = holders_of(*told[1], number_of(*told[2]), when, self);
             made.retry_after = when.left(number_of(*told[2]));
+            made.watchers = count >= 7 ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+                                             number_of(*told[6]), 0, 1 << 20))
+                                       : 0;
             break;
         case 'd':
             made.what = verdict::done;
