@@ -39,6 +39,19 @@ TEST_P(Conformance, AReleaseWakesAWatcherOfTheSameProcess) {
     a().unwatch(probe->id);
 }
 
+TEST_P(Conformance, WhereAllAreWokenAHeldKeyTellsHowManyThatIs) {
+    DIBS_NEEDS_WAKING_OF_ALL();
+    (void)take(a(), "k");
+    EXPECT_EQ(ask(b(), acquire_of("k", somebody())).watchers, 0U);
+    const auto one = watch(a(), "k");
+    const auto two = watch(b(), "k");
+    EXPECT_EQ(ask(b(), acquire_of("k", somebody())).watchers, 2U);
+    a().unwatch(one->id);
+    settle({&a()});
+    EXPECT_EQ(ask(b(), acquire_of("k", somebody())).watchers, 1U);
+    b().unwatch(two->id);
+}
+
 TEST_P(Conformance, AReleaseInABatchWakesToo) {
     DIBS_NEEDS_WAKES();
     const auto holder = take(a(), "k");
