@@ -49,8 +49,8 @@ void cached_value::ask(const flight_ptr& which, bool with_intent) {
     const auto now = env_.time.now();
     auto terms = terms_.acquire;
     terms.seen = which->seen;
-    terms.awaits_result = true;
     terms.wait = nanoseconds::zero();
+    terms.awaits_result = true;
     terms.mark.reset();
     if (with_intent) {
         auto intent = present();
