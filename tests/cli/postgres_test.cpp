@@ -378,6 +378,12 @@ TEST(PostgresDemo, WhatAKilledOneLeftGoesWithTheNext) {
     EXPECT_EQ(demo_schemas(server), "1");
     running.signal(SIGINT);
     (void)running.wait();
+    // The server notices the end of a session a moment after the process is gone.
+    ASSERT_TRUE(eventually([&] {
+        return server.ask(
+                   "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND "
+                   "backend_type = 'client backend'") == "0";
+    }));
     EXPECT_EQ(
         run_dibs(here, {"demo", "concurrent-updates", "--fast", "--data", server.url()}).status, 0);
     EXPECT_EQ(demo_schemas(server), "0");

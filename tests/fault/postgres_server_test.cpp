@@ -54,6 +54,29 @@ void expect_true_words(const core::answer& given) {
     }
 }
 
+/// A standby that is never there holds up what waits for it, and that alone.
+void wait_for_nobody(const postgres_server& server) {
+    EXPECT_EQ(server.ask("ALTER SYSTEM SET synchronous_standby_names = 'nobody'"), "");
+    EXPECT_EQ(server.ask("SELECT pg_reload_conf()"), "t");
+    EXPECT_TRUE(
+        eventually([&] { return server.ask("SHOW synchronous_standby_names") == "nobody"; }));
+}
+
+/// A renewal of "k" by the first holder that is held up. Until the server's checkpointer knows of that standby, too, none is.
+std::shared_ptr<std::optional<store::answers>> held_up(postgres_peer& peer,
+                                                       const postgres_server& server) {
+    auto told = peer.send(renew_of("k", holder_of(1)));
+    EXPECT_TRUE(eventually([&] {
+        if (peer.world.run_until([&] { return told->has_value(); }, 20ms)) {
+            told = peer.send(renew_of("k", holder_of(1)));
+        }
+        return server.ask(
+                   "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
+                   "'dibs %' AND wait_event = 'SyncRep'") == "1";
+    }));
+    return told;
+}
+
 }  // namespace
 
 TEST_F(PostgresFault, AKilledServerLeavesOnlyTrueAnswers) {
@@ -265,16 +288,11 @@ TEST_F(PostgresFault, AStandbyIsRefused) {
 TEST_F(PostgresFault, ACancelledWaitForAStandbyIsInDoubt) {
     open();
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
-    ASSERT_EQ(server.ask("ALTER SYSTEM SET synchronous_standby_names = 'nobody'"), "");
-    ASSERT_EQ(server.ask("SELECT pg_reload_conf()"), "t");
-    ASSERT_TRUE(
-        eventually([&] { return server.ask("SHOW synchronous_standby_names") == "nobody"; }));
-    const auto told = peer.send(renew_of("k", holder_of(1)));
-    ASSERT_TRUE(eventually([&] {
-        return server.ask(
-                   "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE "
-                   "application_name LIKE 'dibs %' AND wait_event = 'SyncRep'") != "0";
-    }));
+    wait_for_nobody(server);
+    const auto told = held_up(peer, server);
+    ASSERT_NE(server.ask("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE "
+                         "application_name LIKE 'dibs %' AND wait_event = 'SyncRep'"),
+              "0");
     const auto given = peer.wait_for(told).front();
     EXPECT_EQ(given.took, effect::unknown) << "committed here, and perhaps not there";
     EXPECT_EQ(given.error, condition::outcome_unknown);
@@ -530,18 +548,8 @@ TEST(PostgresFaults, WeakerDefaultsOfTheServerDoNotWeakenTheStore) {
     postgres_peer peer{server.url()};
     ASSERT_EQ(peer.open(), std::error_code{}) << peer.detail;
     EXPECT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
-    // A standby that is never there holds up what waits for it, and that alone.
-    ASSERT_EQ(server.ask("ALTER SYSTEM SET synchronous_standby_names = 'nobody'"), "");
-    ASSERT_EQ(server.ask("SELECT pg_reload_conf()"), "t");
-    ASSERT_TRUE(
-        eventually([&] { return server.ask("SHOW synchronous_standby_names") == "nobody"; }));
-    const auto told = peer.send(renew_of("k", holder_of(1)));
-    EXPECT_TRUE(eventually([&] {
-        return server.ask(
-                   "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
-                   "'dibs %' AND wait_event = 'SyncRep'") == "1";
-    }));
-    EXPECT_FALSE(told->has_value());
+    wait_for_nobody(server);
+    EXPECT_FALSE(held_up(peer, server)->has_value());
     if (has_pgbouncer()) {
         const pgbouncer pooler{server};
         postgres_peer behind{pooler.url(), 2};
