@@ -36,6 +36,18 @@ constexpr std::int64_t no_end = fence_limit;
 /// How long the script remembers a holder after its lease, and some: see batch.lua.
 constexpr std::int64_t trace_kept_ms = 3'601'000;
 
+constexpr std::size_t holder_digits = 2 * std::tuple_size_v<decltype(core::holder_id::bytes)>;
+
+/// Behind the last of them.
+char* write_digits(const core::holder_id& who, char* at) noexcept {
+    static constexpr std::string_view hex = "0123456789abcdef";
+    for (const auto one : who.bytes) {
+        *at++ = hex[std::to_integer<unsigned>(one) >> 4U];
+        *at++ = hex[std::to_integer<unsigned>(one) & 15U];
+    }
+    return at;
+}
+
 /// Appends to one text that is used for all words of a batch.
 class words {
   public:
@@ -82,13 +94,8 @@ class words {
         return put({digits.data(), digits.size()});
     }
     words& holder(const core::holder_id& who) {
-        static constexpr std::string_view hex = "0123456789abcdef";
-        std::array<char, 2 * std::tuple_size_v<decltype(core::holder_id::bytes)>> digits;
-        auto* at = digits.data();
-        for (const auto one : who.bytes) {
-            *at++ = hex[std::to_integer<unsigned>(one) >> 4U];
-            *at++ = hex[std::to_integer<unsigned>(one) & 15U];
-        }
+        std::array<char, holder_digits> digits;
+        write_digits(who, digits.data());
         return put({digits.data(), digits.size()});
     }
     [[nodiscard]] std::string_view text() const noexcept { return text_; }
@@ -242,12 +249,8 @@ class words_in_place {
         put("\r\n");
     }
     void holder(const core::holder_id& who) {
-        static constexpr std::string_view hex = "0123456789abcdef";
         put("$38\r\ndibs1 ");
-        for (const auto one : who.bytes) {
-            *at_++ = hex[std::to_integer<unsigned>(one) >> 4U];
-            *at_++ = hex[std::to_integer<unsigned>(one) & 15U];
-        }
+        at_ = write_digits(who, at_);
         put("\r\n");
     }
 
