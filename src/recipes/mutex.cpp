@@ -285,6 +285,7 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
         where.current = lease;
         where.block = heard.given.fences;
         where.granted_at = now;
+        where.round_trip = now - heard.sent;
         where.hops = 0;
     }
     // Who holds the key next is to see those who stand in the line while this process stands aside.
@@ -668,6 +669,7 @@ bool mutex::hand_on(const place_ptr& where, const lease_ptr& lease, instant now)
         !core::may_hand_on({.leaver_in_doubt = watchdog_.in_doubt(*lease),
                             .hops = where->hops,
                             .kept_for = now - where->granted_at,
+                            .round_trip = where->round_trip,
                             .leaver_fence = lease->fence(),
                             .block = where->block,
                             .remaining = lease->deadline() - now,

@@ -101,6 +101,7 @@ struct mutex::place {
     lease_ptr current;         ///< the exclusive lease that this process holds
     core::fence_block block;   ///< of its grant
     instant granted_at{};      ///< that grant, however often the lease was handed on since
+    nanoseconds round_trip{};  ///< that it took
     unsigned hops = 0;
     unsigned giving_back = 0;         ///< releases under way
     unsigned giving_shares_back = 0;  ///< of shares: these keep nobody from asking

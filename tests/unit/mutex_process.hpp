@@ -95,6 +95,11 @@ class process : public testing::client_parts {
 
 class Mutex : public ::testing::Test {
   protected:
+    /// Of the store, to `here`.
+    void answers_after(nanoseconds round_trip) {
+        here.line.delay = round_trip;
+        here.line.plan = [](std::size_t, const auto&) { return fault::delay_answer; };
+    }
     struct line_of_waiters {
         process::ended_ptr outside;
         int served_before = 0;  ///< how many of `here`, until it was the turn of `there`

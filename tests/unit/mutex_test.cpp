@@ -340,11 +340,24 @@ TEST_F(Mutex, AProcessWithShortWorkPassesALeaseOnForTwoMilliseconds) {
 }
 
 TEST_F(Mutex, AProcessWithLongWorkDoesNotShutTheOthersOut) {
-    // Renewals keep its deadline far away.
-    const auto line = stand_in_line(20, 300ms);
-    EXPECT_EQ(line.served_before, 4) << "the release after a second is a real one";
-    EXPECT_EQ(here.keys.counters().handed_on, 3U);
+    const auto line = stand_in_line(20, 4ms);
+    EXPECT_EQ(line.served_before, 3) << "the release after ten milliseconds is a real one";
+    EXPECT_EQ(here.keys.counters().handed_on, 2U);
     ASSERT_TRUE(world.run_until([&] { return line.outside->lease() != nullptr; }, 1s));
+}
+
+TEST_F(Mutex, AStoreThatIsFarAwayIsAskedLessOften) {
+    answers_after(4ms);
+    const auto line = stand_in_line(40, 10ms);
+    EXPECT_EQ(line.served_before, 20) << "fifty round trips of four milliseconds";
+    ASSERT_TRUE(world.run_until([&] { return line.outside->lease() != nullptr; }, 1s));
+}
+
+TEST_F(Mutex, AStoreThatIsVeryFarAwayDoesNotShutTheOthersOut) {
+    answers_after(300ms);
+    const auto line = stand_in_line(40, 300ms);
+    EXPECT_EQ(line.served_before, 4) << "the release after a second is a real one";
+    ASSERT_TRUE(world.run_until([&] { return line.outside->lease() != nullptr; }, 3s));
 }
 
 TEST_F(Mutex, IsNotHandedOnWithARenewalInDoubt) {
