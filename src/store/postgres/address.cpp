@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/postgres/address.hpp"
 
-#include "core/duration.hpp"
 #include "core/key.hpp"
 #include "core/redaction.hpp"
+#include "store/remote/strict_options.hpp"
 #include "store/url.hpp"
 
 #include <libpq-fe.h>
 
 #include <algorithm>
-#include <chrono>
-#include <stdexcept>
 #include <utility>
 
 namespace dibs::store::postgres {
@@ -42,36 +40,6 @@ bool take_prefix(const std::string& value, address& into, std::string& fault) {
     return true;
 }
 
-constexpr core::microseconds usual_longest_ttl = std::chrono::minutes{1};
-
-/// False: `fault` says why.
-bool take_guarantee(const std::string& value, address& into, std::string& fault) {
-    if (value != "strict") {
-        fault = "guarantee is strict, or not there, not " + core::printable(value);
-        return false;
-    }
-    into.longest_ttl = usual_longest_ttl;
-    return true;
-}
-
-bool take_longest_ttl(const std::string& value, address& into, std::string& fault) {
-    if (into.longest_ttl == core::microseconds{0}) {
-        fault = "max_ttl goes with guarantee=strict, and comes after it";
-        return false;
-    }
-    try {
-        into.longest_ttl = core::parse_duration(value);
-    } catch (const std::invalid_argument& wrong) {
-        fault = "max_ttl " + std::string{wrong.what()};
-        return false;
-    }
-    if (into.longest_ttl < std::chrono::seconds{1} || into.longest_ttl > std::chrono::hours{24}) {
-        fault = "max_ttl is between 1s and 24h";
-        return false;
-    }
-    return true;
-}
-
 bool take_numbers(const std::string& value, address& into, std::string& fault) {
     if (value != "sha256" && value != "hashtext") {
         fault = "hash is sha256 or hashtext, not " + core::printable(value);
@@ -94,16 +62,19 @@ constexpr std::string_view session_mark = "+advisory";
 
 bool is_ours(std::string_view name, const address& of) noexcept {
     return name == "schema" || name == "prefix" || name == "create" ||
-           (of.by_session() ? name == "hash" : name == "guarantee" || name == "max_ttl");
+           (of.by_session() ? name == "hash" : remote::strict_options::knows(name));
 }
 
-bool take(std::string_view name, const std::string& value, address& into, std::string& fault) {
-    return name == "schema"      ? take_schema(value, into, fault)
-           : name == "prefix"    ? take_prefix(value, into, fault)
-           : name == "create"    ? take_create(value, into, fault)
-           : name == "hash"      ? take_numbers(value, into, fault)
-           : name == "guarantee" ? take_guarantee(value, into, fault)
-                                 : take_longest_ttl(value, into, fault);
+bool take(std::string_view name,
+          const std::string& value,
+          address& into,
+          remote::strict_options& strict,
+          std::string& fault) {
+    return name == "schema"   ? take_schema(value, into, fault)
+           : name == "prefix" ? take_prefix(value, into, fault)
+           : name == "create" ? take_create(value, into, fault)
+           : name == "hash"   ? take_numbers(value, into, fault)
+                              : strict.take(name, value, fault);
 }
 
 std::string quoted(std::string_view text, char mark) {
@@ -164,6 +135,7 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
         return std::nullopt;
     }
     auto options = mark < text.size() ? text.substr(mark + 1) : std::string_view{};
+    remote::strict_options strict;
     char before = '?';
     char shown_before = '?';
     while (!options.empty()) {
@@ -187,10 +159,15 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
             fault = "the option " + std::string{name} + " is not encoded as a URL asks for";
             return std::nullopt;
         }
-        if (!take(name, *value, made, fault)) {
+        if (!take(name, *value, made, strict, fault)) {
             return std::nullopt;
         }
     }
+    const auto longest_ttl = strict.longest_ttl(fault);
+    if (!longest_ttl) {
+        return std::nullopt;
+    }
+    made.longest_ttl = *longest_ttl;
     made.shown = core::printable(core::redacted_url(shown), 500);
     if (!libpq_understands(made.uri)) {
         fault = "libpq does not understand it: beside " +

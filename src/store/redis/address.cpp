@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/redis/address.hpp"
 
-#include "core/duration.hpp"
 #include "core/key.hpp"
 #include "store/redis/names.hpp"
+#include "store/remote/strict_options.hpp"
 #include "store/url.hpp"
 
 #include <algorithm>
@@ -15,7 +15,6 @@ namespace dibs::store::redis {
 namespace {
 
 constexpr std::string_view secured = "rediss";
-constexpr core::microseconds usual_longest_ttl = std::chrono::minutes{1};
 
 template <typename Number>
 bool parse(std::string_view text, Number& number) noexcept {
@@ -79,25 +78,6 @@ bool parse_user(std::string_view text, address& into, std::string& fault) {
     into.password = *password;
     if (!into.user.empty() && into.password.empty()) {
         fault = "it names a user and no password; write redis://user:password@host";
-        return false;
-    }
-    return true;
-}
-
-/// After the guarantee, to which it belongs.
-bool parse_longest_ttl(const std::string& value, address& into, std::string& fault) {
-    if (into.longest_ttl == core::microseconds{0}) {
-        fault = "max_ttl goes with guarantee=strict";
-        return false;
-    }
-    try {
-        into.longest_ttl = core::parse_duration(value);
-    } catch (const std::invalid_argument& wrong) {
-        fault = "max_ttl " + std::string{wrong.what()};
-        return false;
-    }
-    if (into.longest_ttl < std::chrono::seconds{1} || into.longest_ttl > std::chrono::hours{24}) {
-        fault = "max_ttl is between 1s and 24h";
         return false;
     }
     return true;
@@ -168,17 +148,6 @@ bool take_option(std::string_view name,
     }
     if (name == "db") {
         return parse_database(value, into, fault);
-    }
-    if (name == "guarantee") {
-        into.longest_ttl = usual_longest_ttl;
-        if (value != "strict") {
-            fault = "guarantee is " + core::printable(value) + "; it may be strict, or left out";
-            return false;
-        }
-        return true;
-    }
-    if (name == "max_ttl") {
-        return parse_longest_ttl(value, into, fault);
     }
     if (take_tls_option(name, value, into, fault)) {
         return true;
@@ -251,11 +220,18 @@ std::optional<address> parse_address(std::string_view text,
             return std::nullopt;
         }
     }
+    remote::strict_options strict;
     for (const auto& [name, value] : options) {
-        if (!take_option(name, value, made, fault)) {
+        if (remote::strict_options::knows(name) ? !strict.take(name, value, fault)
+                                                : !take_option(name, value, made, fault)) {
             return std::nullopt;
         }
     }
+    const auto longest_ttl = strict.longest_ttl(fault);
+    if (!longest_ttl) {
+        return std::nullopt;
+    }
+    made.longest_ttl = *longest_ttl;
     if (made.tls && made.tls->certificate.empty() && !made.tls->key.empty()) {
         fault = "key goes with cert, the file of the certificate that it belongs to";
         return std::nullopt;
