@@ -4,6 +4,7 @@
 // meet under one key ("a" + "bc" and "ab" + "c"), or one thing have two.
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,8 @@ namespace dibs {
 
 /// A part that is a set of words, such as scopes: `words` has them with spaces between, in any order and number.
 [[nodiscard]] std::string set_part(std::string_view words);
+/// The same of a list: set_part({"read", "write"}) is set_part("write read"). Words of it may have spaces between them, too.
+[[nodiscard]] std::string set_part(std::initializer_list<std::string_view> words);
+[[nodiscard]] std::string set_part(std::span<const std::string> words);
 
 }  // namespace dibs

@@ -44,6 +44,15 @@ void write_part(std::string_view part, std::string& into) {
     }
 }
 
+template <typename Words>
+std::string with_spaces(const Words& words) {
+    std::string all;
+    for (const auto& one : words) {
+        all.append(one).append(1, ' ');
+    }
+    return all;
+}
+
 }  // namespace
 
 std::string key_from(std::initializer_list<std::string_view> parts) {
@@ -79,6 +88,14 @@ std::string set_part(std::string_view words) {
         made += (made.empty() ? "" : " ") + std::string(one);
     }
     return made;
+}
+
+std::string set_part(std::initializer_list<std::string_view> words) {
+    return set_part(with_spaces(words));
+}
+
+std::string set_part(std::span<const std::string> words) {
+    return set_part(with_spaces(words));
 }
 
 }  // namespace dibs

@@ -57,5 +57,14 @@ TEST(KeyFrom, ASetIsTheSameInAnyOrder) {
     EXPECT_EQ(key_from({"oauth", set_part("b a")}), "oauth:a%20b");
 }
 
+TEST(KeyFrom, ASetMayBeAListOfWords) {
+    // Two literals in braces are no pair of iterators into one text.
+    EXPECT_EQ(set_part({"read", "write"}), "read write");
+    EXPECT_EQ(set_part({"write", "read write", ""}), "read write");
+    EXPECT_EQ(set_part(std::vector<std::string>{"b", "c", "a"}), "a b c");
+    EXPECT_EQ(set_part({"read"}), "read");
+    EXPECT_EQ(set_part({}), "");
+}
+
 }  // namespace
 }  // namespace dibs
