@@ -67,6 +67,10 @@ due_slots all_of(const schedule& plan,
             ++due.left_out;
         }
     }
+    if (due.slots.empty()) {
+        // It is over, and what became of it is its record's to say: nothing was missed.
+        due.slots.push_back(now);
+    }
     std::reverse(due.slots.begin(), due.slots.end());
     return due;
 }

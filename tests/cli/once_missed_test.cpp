@@ -148,6 +148,21 @@ TEST_F(OnceMissed, AFailureIsToldAndTheOthersRunAllTheSame) {
     EXPECT_EQ(ran(), slots(5));
 }
 
+TEST_F(OnceMissed, ASlotOfNowThatIsOverWasNotMissed) {
+    const list all{"--missed", "all", "-v"};
+    EXPECT_EQ(run(0, all).status, 0);
+    const auto done = run(0.2, all);
+    EXPECT_EQ(done.status, 0);
+    EXPECT_NE(done.err.find(" is done, by "), std::string::npos) << done.err;
+    EXPECT_EQ(run(0.5, all, "exit 7").status, 7);
+    const auto failed = run(0.7, all);
+    EXPECT_EQ(failed.status, 7) << "as recorded";
+    EXPECT_NE(failed.err.find(" failed for good with status 7"), std::string::npos) << failed.err;
+    const auto outlook = run(0.7, {"--missed", "all", "--dry-run"}).out;
+    EXPECT_NE(outlook.find(" failed for good with status 7"), std::string::npos) << outlook;
+    EXPECT_EQ(ran(), slots(1));
+}
+
 TEST_F(OnceMissed, WhoeverIsToldToEndBeginsNoOtherSlot) {
     EXPECT_EQ(run(0, {}).status, 0);
     process host_a(host(1, {"--missed", "all"}, "echo $DIBS_SLOT >> ran; exec sleep 100"));
