@@ -33,6 +33,20 @@ constexpr std::uint32_t askers = 4;
 /// Longer than any net; "for ever" does not fit into nanoseconds.
 constexpr core::microseconds longest_look_ahead = std::chrono::hours{1};
 
+/// What the store said in its last answer, as it is by now if nothing was renewed: who waited may have asked long ago.
+void bring_up_to(instant now, mutex_outcome& outcome) {
+    const auto age = std::chrono::floor<core::microseconds>(now - outcome.sent);
+    const auto less = [age](core::microseconds left) {
+        return left == core::microseconds::max() ? left
+                                                 : std::max(left - age, core::microseconds{0});
+    };
+    for (auto& who : outcome.holders) {
+        who.held_for += age;
+        who.remaining = less(who.remaining);
+    }
+    outcome.retry_after = less(outcome.retry_after);
+}
+
 }  // namespace
 
 struct mutex::giving {
@@ -475,6 +489,7 @@ void mutex::give_up(const call_ptr& which) {
         // It was not its turn: what the store said to the first of the line counts.
         const auto& first = *which->where->line.front();
         outcome.holders = first.last.holders;
+        outcome.sent = first.last.sent;
         outcome.error = first.last.error;
         outcome.detail = first.last.detail;
         failures = first.failures;
@@ -494,6 +509,7 @@ void mutex::give_up(const call_ptr& which) {
     if (!outcome.error) {
         ++counters_.busy;
     }
+    bring_up_to(env_.time.now(), outcome);
     finish(which, std::move(outcome));
 }
 

@@ -152,6 +152,12 @@ TEST(RunHeld, ANestedRunOfTheSameKeyFailsAtOnceInsteadOfWaitingForItself) {
     EXPECT_EQ(found.status, 75);
     EXPECT_NE(found.err.find("already held by the parent"), std::string::npos) << found.err;
     EXPECT_FALSE(exists(here.file("ran")));
+    // Nor is it a skip like others, of which nothing is said.
+    const auto tried =
+        run_dibs(here, {"run", "k", tests::places::command, "run", "k", "touch", "ran"});
+    EXPECT_EQ(tried.status, 75);
+    EXPECT_NE(tried.err.find("already held by the parent"), std::string::npos) << tried.err;
+    EXPECT_FALSE(exists(here.file("ran")));
     // Deeper, with another key between.
     EXPECT_EQ(run_dibs(here,
                        {"run",

@@ -228,6 +228,23 @@ TEST_F(Mutex, TheWaitIsOverAtExactlyItsTimeWhateverTheCalendarSays) {
     EXPECT_FALSE(told->outcome->holders.empty());
 }
 
+TEST_F(Mutex, WhoHasWaitedIsToldHowLongTheKeyIsHeldByThen) {
+    const auto begun = world.now();
+    const auto lease = there.take(terms_of(0s, 60s));
+    world.advance(1s);
+    const auto first = here.acquire(terms_of(3s));
+    const auto second = here.acquire(terms_of(3s));
+    world.advance(3s);
+    for (const auto& told : {first, second}) {
+        ASSERT_TRUE(told->busy());
+        ASSERT_EQ(told->outcome->holders.size(), 1U);
+        const auto& who = told->outcome->holders[0];
+        // Both were asked for once, three seconds ago; the holder has not renewed since.
+        EXPECT_EQ(who.held_for, world.now() - begun);
+        EXPECT_EQ(who.remaining, 60s - (world.now() - begun));
+    }
+}
+
 TEST_F(Mutex, TheWaitBehindACallerOfTheSameProcessIsOverInTimeToo) {
     const auto lease = here.take();
     const auto begun = world.now();

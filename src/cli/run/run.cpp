@@ -144,11 +144,12 @@ class run_session {
         const bool named = outer != nullptr && std::any_of(all.begin(), all.end(), [&](auto& key) {
                                return named_by_outer_run(outer, key);
                            });
-        if (named && options_.wait > milliseconds::zero()) {
+        if (named) {
             // A variable may be older than the lease it speaks of: the store knows.
             auto first = detail::acquire_all_with_reason(through, all, wanted, stop);
             held_by_parent_ = !first.granted && parent_holds(outer, first);
-            if (first.granted || first.why.error || held_by_parent_) {
+            if (first.granted || first.why.error || held_by_parent_ ||
+                options_.wait <= milliseconds::zero()) {
                 return first;
             }
         }
