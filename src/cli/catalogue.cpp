@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/catalogue.hpp"
 
+#include "cli/output/speech.hpp"
 #include "cli/run/run_options.hpp"
 
 #include <algorithm>
@@ -109,7 +110,7 @@ constexpr std::array commands{
 };
 
 constexpr std::array options{
-    option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
+    option{"store", 0, "URL", "the store (default: $DIBS_STORE, the settings, an SQLite file)"},
     option{"version", 'V', "", "as dibs version"},
     option{"help", 'h', "", "this text"},
 };
@@ -120,7 +121,7 @@ std::string list_of_commands() {
     for (const auto& one : commands) {
         if (!one.brief.empty()) {
             std::string left = "  " + std::string(one.name) + " " + std::string(one.operands);
-            left.resize(std::max(column, left.size() + 1), ' ');
+            left = padded(left + " ", column);
             text += "\n" + left + std::string(one.brief);
         }
     }

@@ -31,7 +31,7 @@ std::string fault_of_mode(mode wanted, const store::capabilities& caps) {
                std::to_string(wanted.capacity());
     }
     if (wanted.capacity() != 1 && !caps.shared) {
-        return "mode is shared; this store has exclusive leases alone";
+        return "mode is of permits or readers; this store has exclusive leases alone";
     }
     return {};
 }

@@ -71,6 +71,20 @@ TEST(RedisShow, TellsWhyAKeyCannotBeRead) {
     EXPECT_TRUE(has(told.told, "holds something that is no lock")) << told.told;
 }
 
+TEST(RedisShow, TellsOfALockOfAnotherProgramThatNeverEndsByTime) {
+    const redis_server server;
+    const auto there = " --store " + server.url();
+    ASSERT_EQ(server.ask({"SETNX", "lock:report", "1"}), "1");
+    const auto shown = run("show lock:report" + there).told;
+    EXPECT_TRUE(has(shown, "by that program alone: never by time")) << shown;
+    for (const auto* command : {"show lock:report --json", "ls lock:report --json"}) {
+        const auto told = run(command + there).told;
+        EXPECT_TRUE(has(told, "\"remaining_ms\": null")) << told;
+    }
+    const auto seen = run("watch lock:report" + there + " & sleep 0.5; kill $!; wait $!").told;
+    EXPECT_TRUE(has(seen, "granted     lock:report  another program\n")) << seen;
+}
+
 TEST(RedisTtl, ADefaultThatTheStoreDoesNotGrantIsTold) {
     const redis_server server;
     const auto told = run("acquire k --store '" + server.url() + "?guarantee=strict&max_ttl=3s'");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parser, help, manual page and completions tell of the same commands and options.
+#include "cli/output/speech.hpp"
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -180,6 +182,18 @@ TEST_F(Texts, HelpForACommandIsItsOwn) {
     }
     EXPECT_EQ(output_of(here_, {"help"}), output_of(here_, {"--help"}));
     EXPECT_EQ(run_dibs(here_, {"help", "no-such-command"}).status, 64);
+}
+
+TEST(Columns, AreCountedInCharacters) {
+    EXPECT_EQ(cli::padded("a", 3), "a  ");
+    EXPECT_EQ(cli::padded("é…", 4), "é…  ");
+    EXPECT_EQ(cli::padded("too long", 3), "too long");
+    const folder here;
+    const auto table =
+        lines_of(output_of(here, {"run", "caf\u00e9-\u00e9\u00e9", tests::places::command, "ls"}));
+    ASSERT_EQ(table.size(), 2U);
+    const auto host = table[1].find_first_not_of(' ', table[1].find(' '));
+    EXPECT_EQ(cli::columns_of(table[1].substr(0, host)), table[0].find("HOLDER")) << table[1];
 }
 
 TEST_F(Texts, NoLineOfTheHelpIsTooLong) {

@@ -61,6 +61,14 @@ TEST(Changes, ReleasedInTimeExpiredLater) {
     EXPECT_EQ(told(seen.look({record_of("k", 6)}, instant{} + 20s)), "expired k 6");
 }
 
+TEST(Changes, WhatNeverEndsByTimeIsReleased) {
+    cli::watched_changes seen;
+    auto for_ever = held("k", 5);
+    for_ever.holders[0].remaining = std::chrono::microseconds::max();
+    (void)seen.look({for_ever}, instant{});
+    EXPECT_EQ(told(seen.look({record_of("k", 5)}, instant{} + 1s)), "released k 5");
+}
+
 TEST(Changes, OfHandEndBeforeTheyBegin) {
     cli::watched_changes seen;
     (void)seen.look({held("k", 5)}, instant{});

@@ -21,7 +21,7 @@ constexpr std::array options{
            "NAME",
            "the schema for its functions and tables (default: that of\nthe store's URL, which is "
            "dibs)"},
-    option{"store", 0, "URL", "the database, postgres://… (default: $DIBS_STORE, dibs.toml)"},
+    option{"store", 0, "URL", "the database, postgres://… (default: $DIBS_STORE, the settings)"},
     quiet_option,
     help_option,
 };

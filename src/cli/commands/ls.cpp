@@ -26,7 +26,7 @@ namespace {
 constexpr std::array options{
     option{"all", 'a', "", "also keys that nobody holds or waits for"},
     option{"json", 0, "", "for machines"},
-    option{"store", 0, "URL", "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"},
+    option{"store", 0, "URL", "the store (default: $DIBS_STORE, the settings, an SQLite file)"},
     option{"quiet", 'q', "", "tell nothing but errors"},
     option{"help", 'h', "", "this text"},
 };
@@ -100,7 +100,7 @@ std::string as_text(const std::vector<row>& table) {
     std::array<std::size_t, std::tuple_size_v<row>> widths{};
     const auto widen = [&](const row& line) {
         for (std::size_t column = 0; column < line.size(); ++column) {
-            widths[column] = std::max(widths[column], line[column].size());
+            widths[column] = std::max(widths[column], columns_of(line[column]));
         }
     };
     std::string text;
@@ -109,8 +109,7 @@ std::string as_text(const std::vector<row>& table) {
             if (column == share_column && !shares) {
                 continue;
             }
-            text += line[column];
-            text.append(widths[column] - line[column].size() + 2, ' ');
+            text += padded(line[column], widths[column] + 2);
         }
         text.erase(text.find_last_not_of(' ') + 1);
         text += '\n';

@@ -191,13 +191,13 @@ std::string as_text(const std::vector<row>& table) {
     std::array<std::size_t, std::tuple_size_v<row>> widths{};
     for (const auto& line : table) {
         for (column = 0; column < line.size(); ++column) {
-            widths[column] = std::max(widths[column], line[column].size());
+            widths[column] = std::max(widths[column], columns_of(line[column]));
         }
     }
     for (const auto& line : table) {
         std::string shown;
         for (column = 0; column < line.size(); ++column) {
-            shown += line[column] + std::string(widths[column] - line[column].size() + 2, ' ');
+            shown += padded(line[column], widths[column] + 2);
         }
         shown.erase(shown.find_last_not_of(' ') + 1);
         text += shown + "\n";

@@ -65,9 +65,12 @@ std::string when_ago(std::chrono::microseconds age) {
 
 std::string about_stranger(const dibs::holder& who) {
     const auto left = describe_time_left(who);
+    const bool for_ever = !ends_by_time(who);
     return line("holder", "another program: a lock of its own making, without a fence") +
-           line("  left", left == "for ever" ? left + ": it has no ttl" : left) +
-           line("  ends", "by that program, or by expiry");
+           line("  left", for_ever ? left + ": it has no ttl" : left) +
+           line(
+               "  ends",
+               for_ever ? "by that program alone: never by time" : "by that program, or by expiry");
 }
 
 std::string about_holder(const dibs::holder& who,
@@ -78,7 +81,7 @@ std::string about_holder(const dibs::holder& who,
         return about_stranger(who);
     }
     const auto left = describe_time_left(who);
-    const bool for_ever = left == "for ever";
+    const bool for_ever = !ends_by_time(who);
     return line("holder",
                 core::printable(who.host) + ", pid " + std::to_string(who.pid) + ", user " +
                     core::printable(who.user) + (you ? " (you)" : "")) +

@@ -64,7 +64,9 @@ std::string as_line(const change& one) {
     if (one.fence != 0) {
         text += "  fence " + std::to_string(one.fence);
     }
-    if (one.who) {
+    if (one.who && is_stranger(*one.who)) {
+        text += "  another program";
+    } else if (one.who) {
         text += "  " + core::printable(one.who->host) + ":" + std::to_string(one.who->pid) + " " +
                 core::printable(one.who->user) + "  " + core::printable(one.who->command);
     }

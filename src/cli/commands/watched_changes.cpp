@@ -24,8 +24,10 @@ class comparison {
     void compare(const dibs::record& before, const dibs::record& after, bool first) {
         for (const auto& who : before.holders) {
             if (!has(after.holders, who.fence)) {
-                // Nothing renewed it for longer than it had left.
-                const bool in_time = now_ - looked_ < who.remaining;
+                // Nothing renewed it for longer than it had left. In microseconds: what never ends by time has more
+                // of them left than there are nanoseconds to count.
+                const bool in_time =
+                    std::chrono::floor<std::chrono::microseconds>(now_ - looked_) < who.remaining;
                 tell(in_time ? "released" : "expired", after.key, who.fence, who);
             }
         }

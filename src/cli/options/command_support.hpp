@@ -18,10 +18,11 @@
 
 namespace dibs::cli {
 
-inline constexpr option store_option{"store",
-                                     0,
-                                     "URL",
-                                     "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"};
+inline constexpr option store_option{
+    "store",
+    0,
+    "URL",
+    "the store (default: $DIBS_STORE, the settings, an SQLite file)"};
 inline constexpr option json_option{"json", 0, "", "for machines"};
 inline constexpr option key_option{"key", 0, "KEY", "the key, when it begins with a dash"};
 inline constexpr option quiet_option{"quiet", 'q', "", "tell nothing but errors"};

@@ -15,7 +15,7 @@ inline constexpr option json{"json", 0, "", "for machines"};
 inline constexpr option store{"store",
                               0,
                               "URL",
-                              "the store (default: $DIBS_STORE, dibs.toml, an SQLite file)"};
+                              "the store (default: $DIBS_STORE, the settings, an SQLite file)"};
 inline constexpr option quiet{"quiet", 'q', "", "tell nothing but errors"};
 inline constexpr option help{"help", 'h', "", "this text"};
 

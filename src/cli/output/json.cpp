@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output/json.hpp"
 
+#include "cli/output/speech.hpp"
 #include "cli/output/status_report.hpp"
 
 #include <dibs/options.hpp>
@@ -35,7 +36,7 @@ json holder_json(const dibs::holder& who) {
             {"fence_last", who.fence_last},
             {"weight", who.weight},
             {"held_for_ms", whole_ms(who.held_for)},
-            {"remaining_ms", whole_ms(who.remaining)},
+            {"remaining_ms", ends_by_time(who) ? json(whole_ms(who.remaining)) : json(nullptr)},
             {"attached", who.attached}};
 }
 

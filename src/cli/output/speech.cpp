@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -65,28 +66,45 @@ std::string local_time(std::chrono::system_clock::time_point when) {
     return text.data();
 }
 
+std::size_t columns_of(std::string_view text) noexcept {
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+        return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;
+    }));
+}
+
+std::string padded(std::string text, std::size_t columns) {
+    const auto used = columns_of(text);
+    text.append(columns - std::min(columns, used), ' ');
+    return text;
+}
+
 bool is_stranger(const dibs::holder& who) noexcept {
     return who.fence == 0;
 }
 
-std::string describe_time_left(const dibs::holder& who) {
+bool ends_by_time(const dibs::holder& who) noexcept {
     // Somebody who counts down from for ever arrives nowhere.
     constexpr auto for_ever = std::chrono::hours{24 * 365'000};
-    return who.remaining > for_ever ? "for ever" : show_duration(who.remaining);
+    return who.remaining <= for_ever;
+}
+
+std::string describe_time_left(const dibs::holder& who) {
+    return ends_by_time(who) ? show_duration(who.remaining) : "for ever";
 }
 
 std::string describe_holder(const dibs::holder& who) {
+    const auto left = describe_time_left(who);
     if (is_stranger(who)) {
-        const auto left = describe_time_left(who);
-        return "another program, " + (left == "for ever" ? "without a ttl" : left + " left");
+        return "another program, " + (ends_by_time(who) ? left + " left" : "without a ttl");
     }
     const auto since =
         std::chrono::system_clock::now() -
         std::chrono::duration_cast<std::chrono::system_clock::duration>(who.held_for);
     std::string text = core::printable(who.host) + " (pid " + std::to_string(who.pid) + ", user " +
                        core::printable(who.user) + ") since " + local_time(since) + " (" +
-                       show_duration(who.held_for) + "), " + describe_time_left(who) +
-                       " left, fence " + std::to_string(who.fence);
+                       show_duration(who.held_for) + "), " +
+                       (ends_by_time(who) ? left + " left" : "until its session ends") +
+                       ", fence " + std::to_string(who.fence);
     if (!who.command.empty()) {
         text += ": " + core::printable(who.command);
     }

@@ -26,16 +26,24 @@ void deliver(std::string_view text);
 /// `2026-11-29 03:00:00 CET`
 [[nodiscard]] std::string local_time(std::chrono::system_clock::time_point when);
 
+/// How many columns of a terminal a text takes: its characters, not its bytes.
+[[nodiscard]] std::size_t columns_of(std::string_view text) noexcept;
+/// With blanks behind it, if it takes less than so many columns.
+[[nodiscard]] std::string padded(std::string text, std::size_t columns);
+
 /// Whether another program made the lock, by a convention that dibs knows: it has no fence, and the
 /// store knows nothing of it but when it expires.
 [[nodiscard]] bool is_stranger(const dibs::holder& who) noexcept;
+
+/// Not a stranger's lock without a ttl, nor a lock that a session of the store has.
+[[nodiscard]] bool ends_by_time(const dibs::holder& who) noexcept;
 
 /// How long a grant lasts if nobody renews it: `18 s`, or `for ever` for a stranger's lock without a
 /// ttl.
 [[nodiscard]] std::string describe_time_left(const dibs::holder& who);
 
 /// `host (pid 17, user app) since 2026-11-29 03:00:00 CET (12 s), 18 s left, fence 1764…: ./report`,
-/// or `another program, 18 s left`
+/// with `until its session ends` where no time ends it; or `another program, 18 s left`
 [[nodiscard]] std::string describe_holder(const dibs::holder& who);
 
 /// Of a key that is shared: the first of them, and how many more. Requires: there is one.

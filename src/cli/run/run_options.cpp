@@ -35,8 +35,8 @@ constexpr std::array options{
     option{"ttl",
            0,
            "DURATION",
-           "how long the lease lasts when this host dies (default 30s);\nit is renewed while the "
-           "command runs"},
+           "how long the lease lasts when this host dies, 1s to 24h\n(default 30s); it is renewed "
+           "while the command runs"},
     common::grace,
     option{"max-hold", 0, "DURATION", "stop the command (status 79) after this time"},
     common::max_runtime,
