@@ -94,8 +94,25 @@ TEST(Demo, LeavesNeitherFileNorProcessBehindWhenItIsInterrupted) {
 
 TEST(Demo, FailsWhenTheStoreDoes) {
     const folder here;
-    EXPECT_NE(run_dibs(here, {"demo", "duplicate-jobs", "--store", "nonsense"}).status, 0);
     EXPECT_EQ(run_dibs(here, {"demo", "nothing"}).status, 64);
+    for (const auto* name : {"duplicate-jobs",
+                             "token-stampede",
+                             "watchdog",
+                             "blind-release",
+                             "no-expiry",
+                             "fencing",
+                             "concurrent-updates"}) {
+        // At once, and as any command: before it has shown half of what it was to show.
+        const auto nonsense = run_dibs(here, {"demo", name, "--store", "nonsense"});
+        EXPECT_EQ(nonsense.status, 78) << name << nonsense.err;
+        const auto gone =
+            run_dibs(here, {"demo", name, "--store", "sqlite:" + here.file("no/x.db")});
+        EXPECT_EQ(gone.status, 69) << name << gone.err;
+        EXPECT_EQ(nonsense.out + gone.out, "") << name;
+    }
+    const auto advisory =
+        run_dibs(here, {"demo", "fencing", "--store", "postgres+advisory://localhost/d"});
+    EXPECT_EQ(advisory.status, 64) << advisory.err;
 }
 
 TEST(Demo, WatchdogShowsTwoAtWorkWithoutRenewalAndOneWithIt) {

@@ -26,6 +26,7 @@ struct demo {
     int (*play)(const demo_scene& scene);
     bool can_be_fast = true;
     bool takes_a_store = true;
+    bool by_advisory_locks = true;
     enum class data { of_its_own, may_be_given } where = data::of_its_own;
 };
 
@@ -36,7 +37,10 @@ constexpr std::array demos{
     demo{.name = "watchdog", .play = demo_watchdog},
     demo{.name = "blind-release", .play = demo_blind_release},
     demo{.name = "no-expiry", .play = demo_no_expiry},
-    demo{.name = "fencing", .play = demo_fencing, .where = demo::data::may_be_given},
+    demo{.name = "fencing",
+         .play = demo_fencing,
+         .by_advisory_locks = false,
+         .where = demo::data::may_be_given},
     demo{.name = "concurrent-updates",
          .play = demo_concurrent_updates,
          .where = demo::data::may_be_given},
@@ -93,7 +97,9 @@ const command_syntax syntax{
         "own, which is dropped; it takes the right to make one. failover starts two servers\n"
         "itself, and needs redis-server or valkey-server on the path.\n"
         "\n"
-        "exit status: 0 when everything came about as told, else 1.",
+        "exit status: 0 when everything came about as told, else 1; 64 usage; 69 store not "
+        "reachable;\n"
+        "78 configuration.",
     .examples =
         "  dibs demo duplicate-jobs\n"
         "  dibs demo fencing\n"
@@ -164,6 +170,15 @@ int demo_command(const global_options& global, words given) {
     }
     if (found.has("fast") && !which->can_be_fast) {
         throw usage_error("--fast does not go with " + name);
+    }
+    if (store != nullptr) {
+        if (store->starts_with("postgres+advisory:") && !which->by_advisory_locks) {
+            throw usage_error(name +
+                              " needs leases that end by time; an advisory lock is kept while its "
+                              "session lives, also by a holder that is stopped: name postgres://…");
+        }
+        // Before any process of the demo waits for one that cannot begin.
+        (void)open_demo_client(*store);
     }
     const auto database = data != nullptr && which->where != demo::data::of_its_own
                               ? database_in(*data)

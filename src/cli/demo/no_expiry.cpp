@@ -38,7 +38,7 @@ bool by_hand(const demo_scene& scene, milliseconds patience, bool would_set_a_tt
         tell("B",
              got ? "has the lock"
                  : "has waited for " + in_seconds(patience) +
-                       "; nobody is there, and the lock is held. It would be next year");
+                       "; nobody is there, and the lock is held. Next year it would still be");
         board->second_has_it = got;
         (void)lock->give_back();  // by the operator who is called at night
     });
