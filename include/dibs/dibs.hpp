@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#if __cplusplus < 202002L
+#error "dibs needs C++20: -std=c++20"
+#endif
 // dibs: exactly one of many processes does a piece of work, and the data can refuse a late writer.
 // This header brings everything but the Asio form (<dibs/asio.hpp>) and the callbacks
 // (<dibs/async.hpp>).
