@@ -29,10 +29,12 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -45,8 +47,10 @@ using dibs::bench::raw_redis;
 
 constexpr int processes = 10;
 constexpr int callers = 100;
+/// A process waits for the first time, and again: it has its subscription then.
+constexpr int rounds = 2;
 constexpr auto provider_takes = 300ms;
-constexpr auto first_life = 3s;
+constexpr std::chrono::milliseconds first_life = 3s;
 constexpr auto one_way = 25ms;
 
 void read_locally(const std::string& url, std::chrono::seconds length) {
@@ -73,7 +77,7 @@ void read_locally(const std::string& url, std::chrono::seconds length) {
 /// What all processes see.
 struct common {
     std::atomic<int> ready{0};
-    std::atomic<bool> go{false};
+    std::atomic<int> round{0};
     std::atomic<int> got{0};
     std::atomic<int> fetches{0};
     std::atomic<int> waiting{0};
@@ -87,25 +91,34 @@ void wait_for(const std::atomic<int>& counter, int value) {
     }
 }
 
+std::string value_of(int fetch) {
+    return "t" + std::to_string(fetch);
+}
+
 void one_process(const std::string& url, int number, common& all) {
     dibs::client client(url);
     dibs::cached_value value{client, "bench:stampede", [&] {
-                                 ++all.fetches;
+                                 const int fetch = ++all.fetches;
                                  std::this_thread::sleep_for(provider_takes);
                                  all.fetched_at = monotonic_ns();
-                                 return dibs::fetched<>{"t2", 1h};
+                                 return dibs::fetched<>{
+                                     value_of(fetch),
+                                     fetch < rounds ? first_life : std::chrono::milliseconds{1h}};
                              }};
     (void)value.get();
     std::vector<std::thread> threads;
     for (int at = 0; at < callers; ++at) {
         threads.emplace_back([&, at] {
-            ++all.ready;
-            while (!all.go) {
-                std::this_thread::sleep_for(1ms);
+            for (int round = 1; round <= rounds; ++round) {
+                ++all.ready;
+                while (all.round < round) {
+                    std::this_thread::sleep_for(1ms);
+                }
+                const bool right = value.get() == value_of(round);
+                all.served_at[number * callers + at] = right ? monotonic_ns() : 0;
+                ++all.got;
+                std::this_thread::sleep_for(1s);  // the core is for those who still wait
             }
-            const bool right = value.get() == "t2";
-            all.served_at[number * callers + at] = right ? monotonic_ns() : 0;
-            ++all.got;
         });
     }
     for (auto& one : threads) {
@@ -167,8 +180,8 @@ common& shared_memory() {
     return *new (memory) common;  // goes with the process
 }
 
-/// In milliseconds; and in round trips, where one takes so long.
-void tell_delays(const char* what, const common& all, std::chrono::milliseconds round_trip = 0ms) {
+/// In milliseconds; and in round trips of the line, where one takes so long.
+void tell_delays(const char* what, const common& all, double round_trip_ms = 0.0) {
     std::vector<double> later;
     std::vector<double> firsts;
     for (int process = 0; process < processes; ++process) {
@@ -186,12 +199,11 @@ void tell_delays(const char* what, const common& all, std::chrono::milliseconds 
         quantile(later, 1.0),
         median(firsts),
         quantile(firsts, 1.0));
-    if (round_trip > 0ms) {
-        const auto one = static_cast<double>(round_trip.count());
-        std::printf("  in round trips of %.0f ms                  %.2f median, %.2f the last\n",
-                    one,
-                    median(later) / one,
-                    quantile(later, 1.0) / one);
+    if (round_trip_ms > 0.0) {
+        std::printf("  in round trips of %.1f ms                %.2f median, %.2f the last\n",
+                    round_trip_ms,
+                    median(later) / round_trip_ms,
+                    quantile(later, 1.0) / round_trip_ms);
     }
 }
 
@@ -231,14 +243,44 @@ void wake_by_hand() {
     tell_delays("to all of them, by hand                 ", all);
 }
 
-void stampede(std::uint16_t port,
-              const std::string& url,
-              std::chrono::milliseconds line_takes = 0ms) {
+/// Of acquires of one key after the other: the median, and of ten the slowest but one, in milliseconds.
+std::pair<double, double> round_trip(const std::string& url, int times) {
+    dibs::client client(url);
+    std::vector<double> lengths;
+    std::vector<std::optional<dibs::lease>> held;
+    for (int at = 0; at < times; ++at) {
+        const auto key = "bench:round-trip:" + std::to_string(at);
+        const auto began = monotonic_ns();
+        held.push_back(client.try_acquire(key));
+        lengths.push_back(static_cast<double>(monotonic_ns() - began) / 1e6);
+    }
+    return {median(lengths), quantile(lengths, 0.9)};
+}
+
+void tell_commands(const std::map<std::string, std::uint64_t>& before,
+                   const std::map<std::string, std::uint64_t>& after) {
+    std::uint64_t sent = 0;
+    std::string each;
+    // What scripts call is no command of the client's.
+    for (const auto* name : {"evalsha", "eval", "subscribe", "unsubscribe", "hello", "client"}) {
+        const auto count = (after.contains(name) ? after.at(name) : 0) -
+                           (before.contains(name) ? before.at(name) : 0);
+        if (count > 0) {
+            sent += count;
+            each += " " + std::string(name) + " " + std::to_string(count);
+        }
+    }
+    std::printf("  commands of a process                     %.1f (of all:%s)\n",
+                static_cast<double>(sent) / processes,
+                each.c_str());
+}
+
+void stampede(std::uint16_t port, const std::string& url, double round_trip_ms = 0.0) {
     auto& all = shared_memory();
     {
         dibs::client client(url);
         dibs::cached_value value{client, "bench:stampede", [] {
-                                     return dibs::fetched<>{"t1", first_life};
+                                     return dibs::fetched<>{value_of(0), first_life};
                                  }};
         value.forget();
         (void)value.get();
@@ -253,53 +295,23 @@ void stampede(std::uint16_t port,
         }
         children.push_back(child);
     }
-    wait_for(all.ready, processes * callers);
-    std::this_thread::sleep_for(first_life);  // the value has run out
-    const auto before = commands(server);
-    all.go = true;
-    wait_for(all.got, processes * callers);
-    const auto after = commands(server);
+    for (int round = 1; round <= rounds; ++round) {
+        wait_for(all.ready, round * processes * callers);
+        std::this_thread::sleep_for(first_life);  // the value has run out
+        const auto before = commands(server);
+        all.round = round;
+        wait_for(all.got, round * processes * callers);
+        std::printf("  %d callers in %d processes on one that ran out, %s: %d fetches\n",
+                    processes * callers,
+                    processes,
+                    round == 1 ? "for the first time" : "again",
+                    all.fetches - round + 1);
+        tell_delays("from the end of the fetch to all of them", all, round_trip_ms);
+        tell_commands(before, commands(server));
+    }
     for (const auto child : children) {
         ::waitpid(child, nullptr, 0);
     }
-    std::printf("  %d callers in %d processes on one that ran out: %d fetches\n",
-                processes * callers,
-                processes,
-                all.fetches.load());
-    tell_delays("from the end of the fetch to all of them", all, line_takes);
-    std::uint64_t sent = 0;
-    std::string each;
-    // A connection is greeted, and begins with listening to the channel of its process. What scripts call is no command
-    // of the client's.
-    const auto connections = after.at("hello") - before.at("hello");
-    for (const auto* name : {"evalsha", "eval", "subscribe", "unsubscribe", "hello", "client"}) {
-        const auto count = (after.contains(name) ? after.at(name) : 0) -
-                           (before.contains(name) ? before.at(name) : 0);
-        if (count > 0) {
-            sent += count;
-            each += " " + std::string(name) + " " + std::to_string(count);
-        }
-    }
-    std::printf(
-        "  commands of a process                     %.1f, without its new connection %.1f (of "
-        "all:%s)\n",
-        static_cast<double>(sent) / processes,
-        static_cast<double>(sent - 2 * connections) / processes,
-        each.c_str());
-}
-
-/// An acquire and a release, one after the other.
-void round_trip(const std::string& url) {
-    dibs::client client(url);
-    std::vector<double> lengths;
-    for (int at = 0; at < 500; ++at) {
-        const auto began = monotonic_ns();
-        auto lease = client.try_acquire("bench:round-trip");
-        lengths.push_back(static_cast<double>(monotonic_ns() - began) / 1e6);
-    }
-    std::printf("  one round trip (an acquire)               %.2f ms median, %.2f p90\n",
-                median(lengths),
-                quantile(lengths, 0.9));
 }
 
 }  // namespace
@@ -321,10 +333,12 @@ int main(int argc, char** argv) {
             dibs::testing::relay line{argv[1]};
             line.requests({.delay = one_way});
             line.replies({.delay = one_way});
-            stampede(port, line.url(), 2 * one_way);
+            stampede(port, line.url(), round_trip(line.url(), 20).first);
         }
         wake_by_hand();
-        round_trip(url);
+        const auto [usual, slow] = round_trip(url, 500);
+        std::printf(
+            "  one round trip (an acquire)               %.2f ms median, %.2f p90\n", usual, slow);
     } catch (const std::exception& trouble) {
         std::fprintf(stderr, "%s\n", trouble.what());
         return 1;

@@ -106,9 +106,11 @@ struct acquire {
     fence_number seen = 0;                   ///< a result by a fence <= seen counts as not fresh
     std::optional<store_instant> not_after;  ///< refused when the store executes it later than this
     microseconds
-        queue{};  ///< more than 0: when it cannot be granted, it stands in the queue of the
-                  ///< key for so long, unless it is asked again; 0: it takes part in the
-                  ///< race
+        queue{};          ///< more than 0: when it cannot be granted, it stands in the queue of the
+                          ///< key for so long, unless it is asked again; 0: it takes part in the
+                          ///< race
+    bool notify = false;  ///< when it is held: the end of the grant in the way tells this process
+                          ///< (store::await_notices), where a store can do that
 };
 
 /// Prolong: the ttl starts anew at this step. Refused when the holder does not hold the key (any
@@ -223,6 +225,8 @@ struct answer {
     std::uint64_t ticket = 0;  ///< held, blocked, not_ready: this holder's number in the queue;
                                ///< rises with arrival. 0: it has none
     std::uint32_t position = 0;  ///< with `ticket`: 1 is the head; exact up to `position_exact`
+    bool will_notify = false;  ///< held, and asked with `notify`: word was left. Otherwise a watch
+                               ///< is needed to be woken
 };
 
 /// A position beyond this one is told as one more: counting a long queue at each heartbeat would

@@ -100,6 +100,7 @@ void mutex::forget_if_idle(const place_ptr& where) {
         if (!aside || !store_.caps().wakes_all) {
             stop_watching(*where);
         }
+        await_no_notices(*where);
         if (!aside) {
             const auto at = places_.find(where->key);
             if (at != places_.end() && at->second == where) {
@@ -209,6 +210,13 @@ void mutex::attempt(const call_ptr& which, instant now) {
         which->wakes_seen = which->where->wakes;
         which->asked_at = now;
     }
+    // Who races is not worth it: of many some four ask, and the others watch on.
+    const bool for_a_result = which->terms.awaits_result || which->terms.mark.has_value();
+    asked.notify = which->in_line && for_a_result && store_.caps().notifies &&
+                   which->where->watch == place::watch_stage::none;
+    if (asked.notify) {
+        await_notices(which->where);
+    }
     asked.not_after = not_after(std::min(end, now + patience));
     which->last_not_after = asked.not_after;
     which->unbounded = which->unbounded || !asked.not_after;
@@ -309,6 +317,7 @@ void mutex::granted(const call_ptr& which, const reply& heard) {
         (exclusive || alone_here(where, *which))) {
         stop_watching(where);
     }
+    await_no_notices(where);
     lease->doubt = {.answered = which->unanswered == 0, .not_after = not_after_of(*which)};
     which->lease = lease;
     which->granted = lease->fence();
@@ -363,13 +372,15 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
         wait_in_queue(which, given, left);
     } else if (given.what != verdict::held) {
         wait_for_wake(which, std::min(left, net_with_wakes));
-    } else if (store_.caps().wakes && which->where->watch == place::watch_stage::none) {
+    } else if (store_.caps().wakes && !given.will_notify &&
+               which->where->watch == place::watch_stage::none) {
         start_watching(which->where);
         wait_for_wake(which, std::min(left, net_behind_wakes(given)));
     } else if (which->where->woken) {
         attempt(which, env_.time.now());
     } else {
-        const bool will_be_woken = which->where->watch == place::watch_stage::ready ||
+        const bool will_be_woken = given.will_notify ||
+                                   which->where->watch == place::watch_stage::ready ||
                                    which->where->watch == place::watch_stage::asked;
         const auto net = spread(will_be_woken ? net_behind_wakes(given) : net_without_wakes);
         // When the first grant expires, all who wait come; a little apart is enough.
@@ -581,6 +592,7 @@ void mutex::cancel(const call_ptr& which, errc why) {
 // --- waiting -------------------------------------------------------------------------------------
 
 void mutex::start_watching(const place_ptr& where) {
+    await_no_notices(*where);  // one of them wakes
     where->watch = place::watch_stage::asked;
     where->watch_id = store_.watch(
         where->key,
@@ -605,6 +617,24 @@ void mutex::stop_watching(place& where) {
         store_.unwatch(std::exchange(where.watch_id, 0));
     }
     where.watch = place::watch_stage::none;
+}
+
+void mutex::await_notices(const place_ptr& where) {
+    if (where->notices_id != 0) {
+        return;
+    }
+    where->notices_id = store_.await_notices(
+        where->key, [this, weak = std::weak_ptr<place>(where)](store::wake_by whose) {
+            if (const auto still = weak.lock()) {
+                woken(still, whose);
+            }
+        });
+}
+
+void mutex::await_no_notices(place& where) {
+    if (where.notices_id != 0) {
+        store_.unwatch(std::exchange(where.notices_id, 0));
+    }
 }
 
 /// While this process holds the key and nobody of it waits.

@@ -10,7 +10,9 @@
 // alive together (mutex_queue.cpp). A share stands in the same line, but is held beside others: the
 // next of the line goes to the store as soon as the one before it has its answer, and no share is
 // ever handed on, nor is a lease handed on to one who wants a share. Waiting is registered before the check that finds the key held, and a timer
-// stands behind every wait, so a lost wake-up costs time and nothing else.
+// stands behind every wait, so a lost wake-up costs time and nothing else. Where the store can do it,
+// who waits for what another one leaves is registered by the very step that finds the key held, and
+// watches nothing.
 //
 // Thread safety: none; it lives on the executor.
 
@@ -167,6 +169,8 @@ class mutex {
     void settle_doubt(const call_ptr& which);
     void start_watching(const place_ptr& where);
     void stop_watching(place& where);
+    void await_notices(const place_ptr& where);
+    void await_no_notices(place& where);
     void woken(const place_ptr& where, store::wake_by whose);
     void watch_no_longer(const place_ptr& where);
     [[nodiscard]] bool sits_out(const place& where);

@@ -110,9 +110,10 @@ struct mutex::place {
 
     enum class watch_stage : std::uint8_t { none, asked, ready, failed } watch = watch_stage::none;
     store::watch_id watch_id = 0;
-    bool woken = false;          ///< since the latest try of the line was sent
-    std::uint32_t watchers = 0;  ///< as the latest answer told
-    instant watch_until{};       ///< when to stop watching if nobody stands in the line by then
+    store::watch_id notices_id = 0;  ///< hears of grants with which word was left
+    bool woken = false;              ///< since the latest try of the line was sent
+    std::uint32_t watchers = 0;      ///< as the latest answer told
+    instant watch_until{};           ///< when to stop watching if nobody stands in the line by then
 
     unsigned queued = 0;                        ///< calls that wait in the store's queue
     std::map<std::uint64_t, call_ptr> tickets;  ///< those that are known to stand in it

@@ -98,6 +98,14 @@
 // Where the capabilities say `wakes_all`, every process that watches is woken, and each is told
 // whether the step was one of its own: whoever goes on watching keeps no wake from anybody.
 //
+// NOTICES. An acquire with `notify` that is answered held with `will_notify` has left word with the
+// grant in its way, in the same step: the release or revocation of that grant calls the `wake` of
+// the asking process's `await_notices` of the key, whoever else is woken, and whoever is first in a
+// queue. So there is no moment at which the end of the grant goes unheard, and nothing to be
+// undone. Word ends with the grant, also when that expires, of which nobody is told; and it may get
+// lost with a connection: the caller's timer stands behind it, as behind a watch. A store need not
+// take word (shares, locks of others, too many already); without `will_notify` none was left.
+//
 // THREADS. All members are called on the executor of the environment, except where they say
 // otherwise; completions and callbacks run on it too, never inside the call that was given them.
 // After `close` returned no callback runs, except the completions of batches under way, which are
@@ -120,11 +128,12 @@ namespace dibs::store {
 
 /// Truths about a store that the client and the conformance suite go by.
 struct capabilities {
-    std::string_view name;          ///< "sqlite"
-    core::microseconds ttl_min{};   ///< a smaller one is refused by the client
-    core::microseconds ttl_max{};   ///< a larger one is refused by the client
-    bool wakes = false;             ///< a release wakes watchers without polling
-    bool wakes_all = false;         ///< of every process, and tells each whether it was its own
+    std::string_view name;         ///< "sqlite"
+    core::microseconds ttl_min{};  ///< a smaller one is refused by the client
+    core::microseconds ttl_max{};  ///< a larger one is refused by the client
+    bool wakes = false;            ///< a release wakes watchers without polling
+    bool wakes_all = false;        ///< of every process, and tells each whether it was its own
+    bool notifies = false;  ///< takes `notify`: the end of a grant tells those it was in the way of
     bool notices_death = false;     ///< attached grants end with their process
     bool shared = false;            ///< several holders by weight and capacity
     bool queues = false;            ///< keeps a queue; without it the client refuses `queue`
@@ -165,6 +174,10 @@ class store : public core::batch_target {
     /// `unwatch`.
     virtual watch_id watch(std::string_view key, watch_completion ready, wake_callback wake) = 0;
     virtual void unwatch(watch_id id) = 0;
+
+    /// Hears of word that acquires with `notify` leave, of this store object, until `unwatch`. To be
+    /// called before the first of them is asked. 0: this store takes no such word.
+    virtual watch_id await_notices(std::string_view /*key*/, wake_callback /*wake*/) { return 0; }
 
     /// Records whose key starts with `prefix` and is greater than `after`, in key order, at most
     /// `limit`.

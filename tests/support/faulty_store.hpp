@@ -12,7 +12,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace dibs::testing {
@@ -50,6 +52,10 @@ class faulty_store final : public store::store {
     bool deaf = false;
     /// It wakes nobody, and says so.
     bool wakeless = false;
+    /// It says that it takes word (core::acquire::notify); as a stand-in for that its own watch is used.
+    bool notifies = false;
+    /// It has room for word.
+    bool has_room_for_word = true;
     /// All holders look like locks of programs that know no fence.
     bool strangers = false;
     std::vector<seen_batch> seen;
@@ -66,7 +72,7 @@ class faulty_store final : public store::store {
     }
 
     [[nodiscard]] const dibs::store::capabilities& caps() const noexcept override {
-        return wakeless ? without_wakes_ : inner_->caps();
+        return wakeless ? without_wakes_ : notifies ? with_notices_ : inner_->caps();
     }
     [[nodiscard]] const std::string& location() const noexcept override {
         return inner_->location();
@@ -76,6 +82,9 @@ class faulty_store final : public store::store {
                  std::vector<core::entry> batch,
                  core::batch_completion done) override {
         seen.push_back({which, batch, env_.time.now()});
+        if (notifies) {
+            done = with_word_taken(batch, std::move(done));
+        }
         switch (closed_ || !plan ? fault::none : plan(seen.size(), seen.back())) {
             case fault::none:
                 inner_->execute(which,
@@ -143,6 +152,21 @@ class faulty_store final : public store::store {
             });
     }
     void unwatch(dibs::store::watch_id id) override { inner_->unwatch(id); }
+    dibs::store::watch_id await_notices(std::string_view key,
+                                        dibs::store::wake_callback wake) override {
+        if (!notifies) {
+            return inner_->await_notices(key, std::move(wake));
+        }
+        ++listens;
+        return inner_->watch(
+            key,
+            [](std::error_code) {},
+            [this, wake = std::move(wake)](auto whose) mutable {
+                if (!deaf) {
+                    wake(whose);
+                }
+            });
+    }
 
     void list(std::string prefix,
               std::string after,
@@ -162,6 +186,7 @@ class faulty_store final : public store::store {
     }
 
     std::size_t watches = 0;
+    std::size_t listens = 0;  ///< for notices
 
   private:
     struct postponed {
@@ -188,6 +213,23 @@ class faulty_store final : public store::store {
         };
     }
 
+    core::batch_completion with_word_taken(const std::vector<core::entry>& batch,
+                                           core::batch_completion done) {
+        std::vector<bool> asked;
+        for (const auto& one : batch) {
+            const auto* what = std::get_if<core::acquire>(&one.what);
+            asked.push_back(what != nullptr && what->notify);
+        }
+        return
+            [this, asked = std::move(asked), done = std::move(done)](core::answers given) mutable {
+                for (std::size_t at = 0; at < given.size(); ++at) {
+                    given[at].will_notify =
+                        asked[at] && has_room_for_word && given[at].what == core::verdict::held;
+                }
+                done(std::move(given));
+            };
+    }
+
     void keep_silent(std::size_t entries, core::batch_completion done) {
         silent_.emplace_back(entries, std::move(done));
     }
@@ -208,6 +250,11 @@ class faulty_store final : public store::store {
     const dibs::store::capabilities without_wakes_ = [this] {
         auto made = inner_->caps();
         made.wakes = false;
+        return made;
+    }();
+    const dibs::store::capabilities with_notices_ = [this] {
+        auto made = inner_->caps();
+        made.notifies = true;
         return made;
     }();
     std::list<std::unique_ptr<postponed>> delayed_;

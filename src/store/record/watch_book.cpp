@@ -22,6 +22,14 @@ watch_book::added watch_book::add(std::string_view key,
     return made;
 }
 
+watch_id watch_book::add_listener(std::string_view key, wake_callback wake) {
+    const auto id = ++next_;
+    std::string name{key};
+    places_[name].watchers.emplace(id, watcher{{}, std::move(wake)});
+    keys_.emplace(id, std::move(name));
+    return id;
+}
+
 std::string watch_book::remove(watch_id id) {
     const auto key = keys_.find(id);
     if (key == keys_.end()) {
@@ -34,8 +42,9 @@ std::string watch_book::remove(watch_id id) {
     if (!at->second.watchers.empty()) {
         return {};
     }
+    const bool was_entered = at->second.which != 0;
     places_.erase(at);
-    return name;
+    return was_entered ? name : std::string{};
 }
 
 void watch_book::entered(const std::string& key, stay which, std::error_code outcome) {

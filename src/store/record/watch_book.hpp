@@ -29,6 +29,9 @@ class watch_book {
     };
     [[nodiscard]] added add(std::string_view key, watch_completion ready, wake_callback wake);
 
+    /// Adds a watcher for whom nothing is entered: it hears of what is told anyway.
+    [[nodiscard]] watch_id add_listener(std::string_view key, wake_callback wake);
+
     /// Not empty: leave this key in the store now.
     [[nodiscard]] std::string remove(watch_id id);
 

@@ -13,7 +13,8 @@
 --   D TTL TTL_MS REST_TTL FENCES                                        acquire, detached, traced
 --   N TTL TTL_MS REST_TTL                                               renew
 --   R                                                                   release
---   a TTL FENCES FLOOR WEIGHT CAPACITY ATTACHED SEEN MARK FRESH KEEP QUEUE   acquire, with all options
+--   a TTL FENCES FLOOR WEIGHT CAPACITY ATTACHED SEEN MARK FRESH KEEP QUEUE NOTIFY   acquire, with all
+--                                                                       options
 --   n TTL FENCES NEW_HOLDER ATTACHED                                    renew
 --   r HAS_RESULT LATE FRESH KEEP                                        release
 --   v FENCE                                                             revoke
@@ -47,6 +48,11 @@
 -- or to give it back; so nobody is in the queue. U and V say that there is none: no trace is left
 -- of such a lease. Whoever has to write a rest meanwhile makes it a or d.
 --
+-- Whoever is refused, and asked to be notified, leaves word with the lock: the name of its process
+-- behind the text, each name between characters 30, which are in no WHO. The end of the lock by a
+-- release, or by an operator, tells them, each on a channel of its own and by the name of the rest;
+-- and the names end with it. So do they by expiry, of which nobody is told.
+--
 -- Where several share the key, it has the same place and keeps out whoever locks the other way:
 --   dibs1 s CAPACITY SHARE SHARE ...
 -- each SHARE with a character 30 behind it, which is in no WHO here:
@@ -79,7 +85,8 @@
 -- is alive:
 --   t1 NUMBER ENTERED PROCESS WHO
 -- Its head is woken alone, by the name of the rest on a channel of its process. Everybody else
--- listens to the name of the rest; a message there is the process whose step it tells of.
+-- listens to the name of the rest, a message there is the process whose step it tells of; or has
+-- left word.
 --
 -- Strict: after the server has begun anew, or another one has taken over, it may not know of leases
 -- that are held. Its replication id is another one then, also where a former primary is back. So
@@ -100,7 +107,8 @@ local clock
 -- otherwise, errors too, is left to what comes behind.
 if argv[1] == 'R' and #keys == 2 then
     local value = call('GET', keys[1])
-    local letter = value and #value > 91 and find(value, argv[2], 1, true) == 1 and byte(value, 91)
+    local letter = value and #value > 91 and find(value, argv[2], 1, true) == 1 and
+        not find(value, '\30', 92, true) and byte(value, 91)
     if (letter == 85 or letter == 86) and call('DEL', keys[1]) == 1 then
         local from = (find(value, ' ', 92, true) or 91) + 1
         local process = sub(value, from, (find(value, ' ', from, true) or 0) - 1)
@@ -138,6 +146,8 @@ local match, format, char = string.match, string.format, string.char
 local ceil, floor = math.ceil, math.floor
 
 local short = 74
+-- Of the names that are left with a lock: those of sixty processes or so. More listen.
+local words_max = 1024
 local nobody = '00000000000000000000000000000000'
 -- Nothing but R and N.
 local brief = #keys % 2 == 0 and #argv == #keys / 2 + 1
@@ -403,6 +413,12 @@ local function all_verbs()
                 match(raw, '^dibs1 (%x+) (%d+) (%d+) %d+ ([ADUVad])(%d*) ')
             if not holder then
                 refuse_format(raw)
+            else
+                local from = find(raw, '\30', 92, true)
+                if from then
+                    record.left_word = sub(raw, from)
+                    raw = sub(raw, 1, from - 1)
+                end
             end
             record.raw = raw
             record.holder = holder
@@ -565,12 +581,56 @@ local function all_verbs()
         return 2
     end
 
+    -- The channels of those who have left word with the lock.
+    local function channels_of_words(record)
+        local channels = {}
+        for process in string.gmatch(record.left_word or '', '[^\30]+') do
+            channels[#channels + 1] = ':~dibs@' .. process .. '!'
+        end
+        return channels
+    end
+
+    -- The lock has ended. How many of those who left word with it hear of that.
+    local function notify(record)
+        local told = 0
+        for _, channel in ipairs(channels_of_words(record)) do
+            local heard = call('PUBLISH', channel, record.rest)
+            told = told + (words_of(heard) and 0 or heard)
+        end
+        record.left_word = nil
+        return told
+    end
+
+    -- Who asks is to be told of the end of the lock. False: it has to listen by itself.
+    local function leave_word(record)
+        if full or not record.holder then
+            return false
+        end
+        local name, known = match(asking, '^%S+') .. '\30', record.left_word or '\30'
+        if find(known, '\30' .. name, 1, true) then
+            return true
+        end
+        if #known + #name > words_max or
+            words_of(call('SET', record.lock, record.raw .. known .. name, 'KEEPTTL')) then
+            return false
+        end
+        record.left_word = known .. name
+        return true
+    end
+
     local function waiters(record)
         if record.queued then
             return 1
         end
-        local found = call('PUBSUB', 'NUMSUB', record.rest)
-        return words_of(found) and 0 or found[2]
+        local found = call('PUBSUB', 'NUMSUB', record.rest, unpack(channels_of_words(record)))
+        if words_of(found) then
+            return 0
+        end
+        local all = found[2]
+        for at = 4, #found, 2 do
+            all = all + math.min(found[at], 1)
+        end
+        return all
     end
 
     local function holder_answer(code, record)
@@ -644,7 +704,7 @@ local function all_verbs()
             local letter = match(sub(record.raw, 91, 91), '[AU]') and 'a' or 'd'
             record.raw = sub(record.raw, 1, 90) .. letter .. match(record.raw, ' .*', 91)
             record.untraced = false
-            run(record, 'SET', record.lock, record.raw, 'KEEPTTL')
+            run(record, 'SET', record.lock, record.raw .. (record.left_word or ''), 'KEEPTTL')
         end
     end
 
@@ -761,6 +821,9 @@ local function all_verbs()
         if taken + asked.weight > capacity then
             local answer = holder_answer('h', record)
             answer[7] = record.queued and 0 or waiters(record)
+            if asked.notify and leave_word(record) then
+                answer[8], answer[9], answer[10] = 0, 0, 1
+            end
             return in_queue(answer, record, holder, asked.queue)
         end
         if readable(record) and (record.fresh_until == -1 or now < record.fresh_until) and
@@ -860,13 +923,14 @@ local function all_verbs()
     verbs.D, verbs.U, verbs.V = verbs.A, verbs.A, verbs.A
 
     function verbs.a(lock, rest, holder, not_after, words)
-        local ttl, fences, floor, weight, capacity, attached, seen, mark, fresh, keep, queue =
+        local ttl, fences, floor, weight, capacity, attached, seen, mark, fresh, keep, queue, notify =
             match(words, '^a (%d+) (%d+) (%d+) (%d+) (%d+) ([ad]) (%d+) ([01]) (%-?%d+) ' ..
-                '(%-?%d+) (%d+)$')
+                '(%-?%d+) (%d+) ([01])$')
         return acquire(lock, rest, holder, not_after,
                        {ttl = tonumber(ttl), fences = tonumber(fences), floor = tonumber(floor),
                         weight = tonumber(weight), capacity = tonumber(capacity), attached = attached, seen = tonumber(seen),
-                        fresh = tonumber(fresh), keep = tonumber(keep), queue = tonumber(queue)},
+                        fresh = tonumber(fresh), keep = tonumber(keep), queue = tonumber(queue),
+                        notify = notify == '1'},
                        mark == '1' and payload())
     end
 
@@ -965,8 +1029,8 @@ local function all_verbs()
                 letter = letter_of(record, attached)
             end
             local tail = letter .. ' ' .. (new_holder and asking or who)
-            local set = call('SET', lock, lock_text(record.last_holder, first, last, granted, tail),
-                             'PXAT', until_when)
+            local text = lock_text(record.last_holder, first, last, granted, tail)
+            local set = call('SET', lock, text .. (record.left_word or ''), 'PXAT', until_when)
             if words_of(set) then
                 if new_holder then
                     refuse({'e', named(set.err, 'SET'), 0})
@@ -1028,7 +1092,7 @@ local function all_verbs()
             forget_holder(record)
         end
         local ended = with_result({result and 'f' or 'r', 0, 0, 0}, record)
-        ended[7] = (result and publish or wake)(record)
+        ended[7] = (result and publish or wake)(record) + notify(record)
         return ended
     end
 
@@ -1069,6 +1133,7 @@ local function all_verbs()
         run(record, 'DEL', lock)
         record.live = false
         wake(record)
+        notify(record)
         return {'v'}
     end
 
@@ -1149,7 +1214,7 @@ while from <= entries do
         for at = from, to do
             local value = held[at - from + 1]
             local letter = value and #value > 91 and find(value, argv[1 + at], 1, true) == 1 and
-                byte(value, 91)
+                not find(value, '\30', 92, true) and byte(value, 91)
             if letter == 85 or letter == 86 then
                 untraced = untraced + 1
                 answers[at + 1] = 0
@@ -1202,7 +1267,7 @@ while from <= entries do
         for at = from, to do
             local value, head = held[at - from + 1], argv[1 + at]
             local letter = value and #value > 91 and find(value, head, 1, true) == 1 and
-                byte(value, 91)
+                not find(value, '\30', 92, true) and byte(value, 91)
             local traced = letter and letter < 85
             if letter and letter < 97 and sub(value, 57, 72) <= now_text and
                 (traced or find(value, ttl_ms, 92, true) == 92) and

@@ -41,11 +41,14 @@ engine::engine(core::environment env,
                const address& where,
                std::shared_ptr<mailbox> box,
                remote::announcements outside,
-               std::string own_channel)
+               names where_kept,
+               std::string_view process)
     : leader(env, std::move(box)),
       where_(where),
       outside_(std::move(outside)),
-      own_channel_(std::move(own_channel)),
+      names_(std::move(where_kept)),
+      own_channel_(names::channel_of_process(process)),
+      notices_channel_(names::channel_of_notices(process)),
       data_(where_),
       ear_(where_) {}
 
@@ -123,7 +126,7 @@ void engine::act(core::instant now, letters& told) {
 bool engine::idle() const noexcept {
     const bool nothing_asked =
         flights_.empty() && queues_[0].empty() && queues_[1].empty() && queues_[2].empty();
-    return nothing_asked && listeners_.empty() && confirmations_.empty();
+    return nothing_asked && listeners_.empty() && confirmations_.empty() && !expects_notices_;
 }
 
 bool engine::asked() const noexcept {
@@ -200,6 +203,9 @@ void engine::send(core::instant now, letters& told) {
             }
             auto next = std::move(queue.front());
             queue.pop_front();
+            if (next->leaves_word() && notices_ == hearing::not_asked && data_.takes_pushes()) {
+                subscribe_to_notices(now);
+            }
             const auto begins = data_.appended();
             if (next->write(data_.out(), now, after(told))) {
                 flights_.push_back({std::move(next), begins, now, how});
@@ -220,7 +226,15 @@ void engine::hear_data(letters& told) {
         }
         const auto& answer = data_.current();
         if (answer.front().what == kind::push) {
+            hear_pushed(answer, told);
             continue;
+        }
+        if (!flights_.empty() && !flights_.front().what) {
+            // Refused; or whatever is in between does not pass on what was said to it.
+            end_subscription(hearing::refused);
+            if (answer.front().what == kind::error) {
+                continue;
+            }
         }
         if (flights_.empty()) {
             data_.fail(errc::store_unreachable, "the server answered what was not asked");
@@ -233,6 +247,35 @@ void engine::hear_data(letters& told) {
             queues_[index(next.how)].push_front(std::move(next.what));
         }
         take_next();
+    }
+}
+
+/// Before the first request that leaves word: the server takes one after the other.
+void engine::subscribe_to_notices(core::instant now) {
+    flights_.push_back({nullptr, data_.appended(), now, urgency::other});
+    write_command(data_.out(), {"SUBSCRIBE", notices_channel_});
+    notices_ = hearing::asked;
+}
+
+void engine::end_subscription(hearing how) {
+    notices_ = how;
+    const auto at =
+        std::find_if(flights_.begin(), flights_.end(), [](const auto& one) { return !one.what; });
+    if (at != flights_.end()) {
+        flights_.erase(at);
+    }
+}
+
+void engine::hear_pushed(const reply& pushed, letters& told) {
+    if (pushed.size() < 4 || pushed[2].text != notices_channel_) {
+        return;
+    }
+    if (pushed[1].text == "subscribe") {
+        end_subscription(hearing::holds);
+    } else if (pushed[1].text == "message") {
+        if (auto key = names_.key_of_rest(pushed[3].text)) {
+            told.push_back(outside_.woken(std::move(*key), wake_by::unknown));
+        }
     }
 }
 
@@ -251,9 +294,15 @@ void engine::take_next() {
 void engine::data_broke(core::instant now, letters& told) {
     const bool greeted = data_used_;
     data_used_ = false;
+    notices_ = hearing::not_asked;
+    if (expects_notices_) {
+        // Whatever was said meanwhile is lost: everybody looks for himself.
+        told.push_back(outside_.woken({}, wake_by::unknown));
+    }
     const auto why = cut(data_);
     std::deque<flight> flying;
     flying.swap(flights_);
+    std::erase_if(flying, [](const auto& one) { return !one.what; });
     for (auto one = flying.rbegin(); one != flying.rend(); ++one) {
         if (one->begins < data_.written()) {
             one->what->lost(why, after(told));
@@ -523,6 +572,7 @@ void engine::hear(const std::array<pollfd, 2>& seen, core::instant now, letters&
 void engine::finish(letters& told) {
     std::deque<flight> flying;
     flying.swap(flights_);
+    std::erase_if(flying, [](const auto& one) { return !one.what; });
     for (auto& one : flying) {
         if (one.begins < data_.written()) {
             one.what->lost({errc::closed, "the store was closed before the answer came"},

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The connections of a store, and what goes over them: one for requests, pipelined, and one that
-// listens for waiters, made when somebody waits. Who touches them when: store/remote/leader.hpp.
+// listens for waiters, made when somebody waits. A notice comes by the first one, where the protocol
+// has room for it: so its subscription is in time for the request behind it, without an answer in
+// between. Who touches them when: store/remote/leader.hpp.
 //
 // After a cut: what was written is lost (the outcome unknown), what was not is sent again once the
 // server is back, or refused at its deadline or when the server cannot be reached.
@@ -11,6 +13,7 @@
 #include "core/environment.hpp"
 #include "store/record/watch_book.hpp"
 #include "store/redis/link.hpp"
+#include "store/redis/names.hpp"
 #include "store/redis/request.hpp"
 #include "store/remote/announcements.hpp"
 #include "store/remote/leader.hpp"
@@ -19,6 +22,8 @@
 #include "store/store.hpp"
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -38,7 +43,8 @@ class engine final : public remote::leader {
            const address& where,
            std::shared_ptr<mailbox> box,
            remote::announcements outside,
-           std::string own_channel);
+           names where_kept,
+           std::string_view process);
 
     /// Blocks until the server has greeted, or not.
     [[nodiscard]] remote::trouble start();
@@ -51,7 +57,17 @@ class engine final : public remote::leader {
     /// thread that does the I/O.
     [[nodiscard]] bool listens(std::string_view channel) const noexcept;
 
+    /// Somebody waits for notices, or nobody does any more.
+    void expect_notices(bool any) noexcept { expects_notices_ = any; }
+    /// Whether the server tells this process of locks with which it leaves word from now on. For
+    /// requests, as above.
+    [[nodiscard]] bool hears_notices() const noexcept {
+        return notices_ == hearing::asked || notices_ == hearing::holds;
+    }
+
   private:
+    enum class hearing : std::uint8_t { not_asked, asked, holds, refused };
+
     struct listener {
         std::string key;
         watch_book::stay which = 0;
@@ -73,8 +89,8 @@ class engine final : public remote::leader {
         }
     };
     struct flight {
-        std::unique_ptr<request> what;
-        std::uint64_t begins = 0;  ///< in the bytes of the connection
+        std::unique_ptr<request> what;  ///< null: the subscription to notices
+        std::uint64_t begins = 0;       ///< in the bytes of the connection
         core::instant sent{};
         urgency how = urgency::other;
     };
@@ -105,6 +121,9 @@ class engine final : public remote::leader {
     void keep_data(core::instant now, letters& told);
     void keep_ear(core::instant now, letters& told);
     void hear_data(letters& told);
+    void hear_pushed(const reply& pushed, letters& told);
+    void subscribe_to_notices(core::instant now);
+    void end_subscription(hearing how);
     void hear_ear(letters& told);
     [[nodiscard]] wake_by by(const reply& message) const noexcept;
     void refuse_to_listen(std::string_view why, letters& told);
@@ -119,7 +138,9 @@ class engine final : public remote::leader {
 
     const address where_;
     const remote::announcements outside_;
-    const std::string own_channel_;  ///< tells of one of the other channels, by its name
+    const names names_;
+    const std::string own_channel_;      ///< tells of one of the other channels, by its name
+    const std::string notices_channel_;  ///< the same, on the connection for requests
 
     inbox inbox_;                                 ///< under the lock
     inbox collected_;                             ///< on its way out of there
@@ -130,6 +151,8 @@ class engine final : public remote::leader {
     bool data_used_ = false;
     std::deque<std::unique_ptr<request>> queues_[3];
     std::deque<flight> flights_;
+    hearing notices_ = hearing::not_asked;
+    std::atomic<bool> expects_notices_{false};
 
     link ear_;
     remote::patience ear_again_;

@@ -80,6 +80,7 @@ void link::open(core::instant now) {
     in_ = reply_reader{};
     asked_.clear();
     heard_questions_ = 0;
+    takes_pushes_ = false;
     addresses_.clear();
     if (!where_.socket.empty()) {
         sockaddr_un at{};
@@ -463,6 +464,7 @@ void link::hear_hello(const reply& told) {
         fail(errc::store_refused, "the server is a replica, which takes no writes");
         return;
     }
+    takes_pushes_ = head.what == kind::map;
     ask(question::name, {"CLIENT", "SETNAME", where_.name});
     if (where_.database != 0) {
         ask(question::select, {"SELECT", std::to_string(where_.database)});

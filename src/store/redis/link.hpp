@@ -73,6 +73,10 @@ class link {
     /// Whether the other side has hung up while nobody listened. False: it is closed now.
     bool still_there();
 
+    /// Whether the server may say something unasked between its replies (RESP3), and so be
+    /// subscribed to here.
+    [[nodiscard]] bool takes_pushes() const noexcept { return takes_pushes_; }
+
     /// The next reply after the greeting. `broken`: it is closed now.
     [[nodiscard]] reply_reader::state next();
     [[nodiscard]] const reply& current() const noexcept { return in_.current(); }
@@ -117,6 +121,7 @@ class link {
     reply_reader in_;
     std::vector<question> asked_;
     std::size_t heard_questions_ = 0;
+    bool takes_pushes_ = false;
     std::error_code fault_;
     std::string fault_text_;
 };

@@ -11,6 +11,8 @@ namespace dibs::store::redis {
 namespace {
 
 constexpr char share_end = '\x1e';
+/// Behind the text of a lock: the processes that left word with it.
+constexpr char word_begins = '\x1e';
 
 std::string_view cut(std::string_view& text, char at) noexcept {
     const auto end = std::min(text.find(at), text.size());
@@ -52,6 +54,7 @@ std::optional<lock_value> parse_grant(std::string_view value) {
 }  // namespace
 
 std::optional<lock_value> parse_lock(std::string_view value) {
+    value = value.substr(0, value.find(word_begins));
     if (cut(value, ' ') != "dibs1") {
         return std::nullopt;
     }

@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view ending = ":~dibs";
 constexpr std::string_view tagged_ending = ":~dibs:";
 constexpr std::string_view process_beginning = ":~dibs@";
+constexpr char notices_ending = '!';
 
 /// As a Cluster sees it: the first brace and the first closing one after it, with something between.
 bool has_hash_tag(std::string_view name) noexcept {
@@ -105,9 +106,20 @@ std::string names::channel_of_process(std::string_view process) {
     return name;
 }
 
+std::string names::channel_of_notices(std::string_view process) {
+    return channel_of_process(process) + notices_ending;
+}
+
 std::string_view names::process_of_channel(std::string_view channel) noexcept {
-    return channel.starts_with(process_beginning) ? channel.substr(process_beginning.size())
-                                                  : std::string_view{};
+    return channel.starts_with(process_beginning) && !channel.ends_with(notices_ending)
+               ? channel.substr(process_beginning.size())
+               : std::string_view{};
+}
+
+std::string_view names::process_of_notices(std::string_view channel) noexcept {
+    return channel.ends_with(notices_ending)
+               ? process_of_channel(channel.substr(0, channel.size() - 1))
+               : std::string_view{};
 }
 
 std::string names::fault_of(std::string_view key) {

@@ -28,8 +28,12 @@ class names {
     [[nodiscard]] std::size_t rest_size_max(std::string_view key) const noexcept;
     /// The channel by which a process hears that it is the head of a queue, by the name of its rest.
     [[nodiscard]] static std::string channel_of_process(std::string_view process);
+    /// The channel by which it hears, by the names of their rests, of the end of locks with which it
+    /// left word.
+    [[nodiscard]] static std::string channel_of_notices(std::string_view process);
     /// The process of such a channel; empty when it is none.
     [[nodiscard]] static std::string_view process_of_channel(std::string_view channel) noexcept;
+    [[nodiscard]] static std::string_view process_of_notices(std::string_view channel) noexcept;
     /// Of the whole database: which server's grants count.
     [[nodiscard]] std::string epoch() const;
     /// Of the whole database, whatever the prefix: the largest fence, as far as it has to be known.

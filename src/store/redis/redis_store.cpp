@@ -23,6 +23,7 @@ constexpr capabilities truths{.name = "redis",
                               .ttl_max = std::chrono::hours{24 * 365},
                               .wakes = true,
                               .wakes_all = true,
+                              .notifies = true,
                               .notices_death = false,
                               .shared = true,
                               .queues = true,
@@ -37,20 +38,19 @@ class redis_store final : public remote::remote_store {
     redis_store(core::environment env, const redis_options& options)
         : remote_store(env, options.where.shown()),
           caps_(redis_capabilities(options.where.longest_ttl)),
-          self_(std::make_shared<const redis::speaker>(
-              redis::speaker{redis::names{options.where.prefix},
-                             {remote::draw_process(env.random),
-                              remote::text_of(options.who),
-                              options.where.longest_ttl,
-                              [this](std::string_view key) {
-                                  return engine_->listens(self_->where.rest(key));
-                              }}})),
-          engine_(std::make_shared<redis::engine>(
-              env,
-              options.where,
-              box(),
-              announce(),
-              redis::names::channel_of_process(self_->self.process))) {}
+          self_(std::make_shared<const redis::speaker>(redis::speaker{
+              redis::names{options.where.prefix},
+              {remote::draw_process(env.random),
+               remote::text_of(options.who),
+               options.where.longest_ttl,
+               [this](std::string_view key) { return engine_->listens(self_->where.rest(key)); },
+               [this] { return engine_->hears_notices(); }}})),
+          engine_(std::make_shared<redis::engine>(env,
+                                                  options.where,
+                                                  box(),
+                                                  announce(),
+                                                  self_->where,
+                                                  self_->self.process)) {}
 
     ~redis_store() override { close(); }
 
@@ -88,6 +88,7 @@ class redis_store final : public remote::remote_store {
     void unsubscribe(const std::string& key) override {
         engine_->unsubscribe(self_->where.rest(key));
     }
+    void expect_notices(bool any) override { engine_->expect_notices(any); }
 
     const capabilities caps_;
     const std::shared_ptr<const redis::speaker> self_;

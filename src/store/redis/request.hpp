@@ -32,6 +32,9 @@ class request {
     /// When it is no use any more to begin it.
     [[nodiscard]] virtual core::instant deadline() const noexcept = 0;
 
+    /// Whether the server is to tell this process something later (core::acquire::notify).
+    [[nodiscard]] virtual bool leaves_word() const noexcept { return false; }
+
     /// Appends the command. False: nothing is left to be sent, and `refused` is not called.
     [[nodiscard]] virtual bool write(std::string& out, core::instant now, outcome told) = 0;
 

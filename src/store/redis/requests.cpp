@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <variant>
 
 namespace dibs::store::redis {
 
@@ -55,6 +56,8 @@ batch_request::batch_request(std::shared_ptr<const speaker> self,
       deadline_(core::instant::max()) {
     for (const auto at : which_) {
         deadline_ = std::min(deadline_, job_->entries[at].deadline);
+        const auto* asked = std::get_if<core::acquire>(&job_->entries[at].what);
+        leaves_word_ = leaves_word_ || (asked != nullptr && asked->notify);
     }
 }
 

@@ -43,6 +43,7 @@ class batch_request final : public request {
                   std::vector<std::uint32_t> which);
 
     [[nodiscard]] core::instant deadline() const noexcept override { return deadline_; }
+    [[nodiscard]] bool leaves_word() const noexcept override { return leaves_word_; }
     [[nodiscard]] bool write(std::string& out, core::instant now, outcome told) override;
     [[nodiscard]] bool answered(const reply& told, outcome after) override;
     void refused(const trouble& why, outcome told) override;
@@ -56,6 +57,7 @@ class batch_request final : public request {
     const std::shared_ptr<batch_job> job_;
     std::vector<std::uint32_t> which_;
     core::instant deadline_;
+    bool leaves_word_ = false;
     unsigned tries_ = 0;
 };
 

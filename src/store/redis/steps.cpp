@@ -51,6 +51,11 @@ char* write_digits(const core::holder_id& who, char* at) noexcept {
 /// Appends to one text that is used for all words of a batch.
 class words {
   public:
+    words() = default;
+    explicit words(bool takes_notices) : takes_notices_(takes_notices) {}
+
+    /// Whether who asks hears of locks with which it leaves word.
+    [[nodiscard]] bool takes_notices() const noexcept { return takes_notices_; }
     void begin() { text_.clear(); }
     words& put(std::string_view part) {
         text_ += part;
@@ -104,6 +109,7 @@ class words {
     static std::int64_t clipped(microseconds time) { return std::min(time.count(), duration_max); }
 
     std::string text_;
+    bool takes_notices_ = false;
 };
 
 std::int64_t end_of(const core::acquire& asked) noexcept {
@@ -114,7 +120,7 @@ std::int64_t end_of(const core::acquire& asked) noexcept {
 
 bool is_plain(const core::acquire& asked) noexcept {
     return asked.floor == 0 && asked.part == core::share{} && !asked.mark && asked.seen == 0 &&
-           asked.queue == microseconds{0};
+           asked.queue == microseconds{0} && !asked.notify;
 }
 
 void spell(words& said, const core::acquire& asked) {
@@ -137,7 +143,8 @@ void spell(words& said, const core::acquire& asked) {
         .add(asked.seen)
         .flag(asked.mark.has_value())
         .result(asked.mark)
-        .add(std::chrono::ceil<core::milliseconds>(asked.queue).count());
+        .add(std::chrono::ceil<core::milliseconds>(asked.queue).count())
+        .flag(asked.notify && said.takes_notices());
 }
 
 void spell(words& said, const core::renew& asked) {
@@ -373,10 +380,12 @@ class runs_of_words {
     std::size_t count_ = 0;
 };
 
-arguments arguments_of(std::span<const core::entry> batch, std::span<const std::uint32_t> order) {
+arguments arguments_of(std::span<const core::entry> batch,
+                       std::span<const std::uint32_t> order,
+                       bool takes_notices) {
     arguments said;
     runs_of_words runs;
-    words one;
+    words one{takes_notices};
     words ends;
     const core::verb* last = nullptr;
     for (const auto at : order) {
@@ -648,6 +657,7 @@ core::answer answer_of(const parts& told,
             made.watchers = count >= 7 ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(
                                              number_of(*told[6]), 0, 1 << 20))
                                        : 0;
+            made.will_notify = count >= 10 && number_of(*told[9]) != 0 && self.takes_notices();
             break;
         case 'd':
             made.what = verdict::done;
@@ -883,7 +893,7 @@ void write_batch(std::string& out,
                  const caller& self,
                  std::span<const core::entry> batch,
                  std::span<const std::uint32_t> order) {
-    const auto said = arguments_of(batch, order);
+    const auto said = arguments_of(batch, order, self.takes_notices());
     const auto what = [&](std::size_t at) -> const core::verb& { return batch[order[at]].what; };
     write_call(
         out,

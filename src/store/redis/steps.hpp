@@ -27,6 +27,10 @@ struct caller {
     core::microseconds longest_ttl{};
     /// Whether the server counts this process among those that wait for a key.
     std::function<bool(std::string_view key)> listens{};
+    /// Whether it hears of locks with which it leaves word. Empty: it does not.
+    std::function<bool()> hears_notices{};
+
+    [[nodiscard]] bool takes_notices() const { return hears_notices && hears_notices(); }
 };
 
 /// A refusal when the entry cannot be sent at all.

@@ -108,6 +108,21 @@ void remote_store::unwatch(watch_id id) {
     if (const auto left = book_.remove(id); !left.empty()) {
         unsubscribe(left);
     }
+    if (notices_.erase(id) != 0 && notices_.empty()) {
+        expect_notices(false);
+    }
+}
+
+watch_id remote_store::await_notices(std::string_view key, wake_callback wake) {
+    if (!usable() || !caps().notifies) {
+        return 0;
+    }
+    const auto id = book_.add_listener(key, std::move(wake));
+    notices_.insert(id);
+    if (notices_.size() == 1) {
+        expect_notices(true);
+    }
+    return id;
 }
 
 void remote_store::list(std::string prefix,

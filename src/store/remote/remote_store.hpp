@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,7 @@ class remote_store : public store {
     void execute(lane which, std::vector<core::entry> batch, batch_completion done) final;
     watch_id watch(std::string_view key, watch_completion ready, wake_callback wake) final;
     void unwatch(watch_id id) final;
+    watch_id await_notices(std::string_view key, wake_callback wake) final;
     void list(std::string prefix, std::string after, std::size_t limit, page_completion done) final;
     void tell_doubts(std::function<void()> told) final { doubts_ = std::move(told); }
     void close() final;
@@ -64,6 +66,8 @@ class remote_store : public store {
     virtual void submit(listing wanted, core::instant deadline) = 0;
     virtual void subscribe(const std::string& key, watch_book::stay which) = 0;
     virtual void unsubscribe(const std::string& key) = 0;
+    /// Whether somebody waits for what this process is told by itself. Where `caps().notifies`.
+    virtual void expect_notices(bool /*any*/) {}
 
     const core::environment env_;
 
@@ -77,6 +81,7 @@ class remote_store : public store {
     bool closed_ = false;
     const std::shared_ptr<mailbox> box_;
     watch_book book_;
+    std::unordered_set<watch_id> notices_;  ///< of the watchers in the book
     std::function<void()> doubts_;
 };
 

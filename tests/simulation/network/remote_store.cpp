@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace dibs::simulation {
@@ -111,6 +112,14 @@ void remote_store::execute(dibs::store::lane which,
                          number](const std::vector<core::entry>& sent, bool answers) {
         if (!to->up()) {
             return;
+        }
+        // The subscription goes before the request that leaves word, on the same connection.
+        if (answers && *life && *here && epoch == epoch_ &&
+            std::any_of(sent.begin(), sent.end(), [](const core::entry& one) {
+                const auto* asked = std::get_if<core::acquire>(&one.what);
+                return asked != nullptr && asked->notify;
+            })) {
+            hear_notices();
         }
         auto given = to->execute(from, left, sent);
         if (!answers || !*life || !*here || epoch != epoch_) {
@@ -295,7 +304,58 @@ void remote_store::ask_for_wakes(watcher& of) {
         });
 }
 
+dibs::store::watch_id remote_store::await_notices(std::string_view key,
+                                                  dibs::store::wake_callback wake) {
+    if (closed_ || !caps().notifies) {
+        return 0;
+    }
+    const auto id = ++numbered_;
+    auto made = std::make_shared<watcher>();
+    made->key = key;
+    made->wake = std::move(wake);
+    listeners_.emplace(id, std::move(made));
+    return id;
+}
+
+/// Told by the connection for requests, in its turn among the answers.
+void remote_store::hear_notices() {
+    server_.hear_notices(
+        process_.number(),
+        [this, here = here_, life = process_.life(), epoch = epoch_](const std::string& key) {
+            if (!*life || !*here || epoch != epoch_) {
+                return;
+            }
+            connection(dibs::store::lane::others)
+                .send(direction::to_client, [this, here, life, epoch, key] {
+                    if (!*life || !*here || epoch != epoch_) {
+                        return;
+                    }
+                    process_.post([this, here, key] {
+                        if (*here) {
+                            wake_listeners(key);
+                        }
+                    });
+                });
+        });
+}
+
+/// Of every key, if it is empty.
+void remote_store::wake_listeners(const std::string& key) {
+    std::vector<std::shared_ptr<watcher>> mine;
+    for (const auto& [id, one] : listeners_) {
+        if (key.empty() || one->key == key) {
+            mine.push_back(one);
+        }
+    }
+    for (const auto& one : mine) {
+        one->wake(dibs::store::wake_by::unknown);
+    }
+}
+
 void remote_store::unwatch(dibs::store::watch_id id) {
+    if (listeners_.erase(id) != 0) {
+        return;
+    }
     const auto at = watchers_.find(id);
     if (at == watchers_.end()) {
         return;
@@ -333,6 +393,7 @@ void remote_store::cut() {
             one->done(
                 dibs::store::answers(one->entries, core::in_doubt("the connection has broken")));
         }
+        wake_listeners({});  // what was said meanwhile is lost
     });
     reconnect_soon();
 }
@@ -371,6 +432,7 @@ void remote_store::close() {
         return;
     }
     watchers_.clear();
+    listeners_.clear();
     server_.leave(process_.number());
     auto broken = std::exchange(flights_, {});
     for (auto& [number, one] : broken) {

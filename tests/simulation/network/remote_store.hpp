@@ -2,7 +2,7 @@
 #pragma once
 // The client's side of a store that is reached over a network: sends batches, and says `unknown`
 // when no answer comes in time or the connection breaks. One connection for renewals, one for the
-// rest, one for wake-ups.
+// rest and for notices, one for wake-ups.
 
 #include "simulation/network/line.hpp"
 #include "simulation/network/server.hpp"
@@ -31,6 +31,8 @@ class remote_store final : public store::store {
                                 dibs::store::watch_completion ready,
                                 dibs::store::wake_callback wake) override;
     void unwatch(dibs::store::watch_id id) override;
+    dibs::store::watch_id await_notices(std::string_view key,
+                                        dibs::store::wake_callback wake) override;
     void list(std::string prefix,
               std::string after,
               std::size_t limit,
@@ -57,6 +59,8 @@ class remote_store final : public store::store {
     void answered(std::uint64_t number, dibs::store::answers given);
     void out_of_time(std::uint64_t number);
     void ask_for_wakes(watcher& of);
+    void hear_notices();
+    void wake_listeners(const std::string& key);
     void ask_again(dibs::store::watch_id id);
 
     process& process_;
@@ -72,6 +76,7 @@ class remote_store final : public store::store {
     std::map<std::uint64_t, std::unique_ptr<flight>> flights_;
     std::map<std::uint64_t, std::unique_ptr<reading>> readings_;
     std::map<dibs::store::watch_id, std::shared_ptr<watcher>> watchers_;
+    std::map<dibs::store::watch_id, std::shared_ptr<watcher>> listeners_;  ///< to notices
     std::shared_ptr<bool> here_ = std::make_shared<bool>(true);
 };
 

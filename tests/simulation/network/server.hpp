@@ -39,6 +39,12 @@ class server {
     /// One watcher per session and key; `wake` is sent to it.
     virtual void watch(session from, const std::string& key, waker wake) = 0;
     virtual void unwatch(session from, const std::string& key) = 0;
+    /// Tells a session, by its key, of the end of a grant with which it left word. One per session.
+    using notice = std::function<void(const std::string& key)>;
+    virtual void hear_notices(session from, notice tell) {
+        static_cast<void>(from);
+        static_cast<void>(tell);
+    }
     /// Its connections are gone.
     virtual void leave(session from) = 0;
 };

@@ -123,19 +123,27 @@ void observed_store::execute(dibs::store::lane which,
         });
 }
 
-dibs::store::watch_id observed_store::watch(std::string_view key,
-                                            dibs::store::watch_completion ready,
-                                            dibs::store::wake_callback wake) {
-    return inner_->watch(
-        key,
-        std::move(ready),
+dibs::store::wake_callback observed_store::written_down(std::string_view key,
+                                                        dibs::store::wake_callback wake) {
+    return
         [this, key = std::string{key}, wake = std::move(wake)](dibs::store::wake_by whose) mutable {
             history_.event("wake")
                 .text("proc", process_.name())
                 .time("local_ns", process_.now())
                 .text("key", key);
             wake(whose);
-        });
+        };
+}
+
+dibs::store::watch_id observed_store::watch(std::string_view key,
+                                            dibs::store::watch_completion ready,
+                                            dibs::store::wake_callback wake) {
+    return inner_->watch(key, std::move(ready), written_down(key, std::move(wake)));
+}
+
+dibs::store::watch_id observed_store::await_notices(std::string_view key,
+                                                    dibs::store::wake_callback wake) {
+    return inner_->await_notices(key, written_down(key, std::move(wake)));
 }
 
 }  // namespace dibs::simulation

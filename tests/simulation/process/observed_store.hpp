@@ -61,6 +61,8 @@ class observed_store final : public store::store {
                                 dibs::store::watch_completion ready,
                                 dibs::store::wake_callback wake) override;
     void unwatch(dibs::store::watch_id id) override { inner_->unwatch(id); }
+    dibs::store::watch_id await_notices(std::string_view key,
+                                        dibs::store::wake_callback wake) override;
     void list(std::string prefix,
               std::string after,
               std::size_t limit,
@@ -78,6 +80,8 @@ class observed_store final : public store::store {
         core::fence_number fence = 0;  ///< of the lease that it is to prolong
         bool grants = false;           ///< an acquire or an adoption
     };
+    [[nodiscard]] dibs::store::wake_callback written_down(std::string_view key,
+                                                          dibs::store::wake_callback wake);
     [[nodiscard]] sent_entry leaves(const core::entry& what, core::instant now);
     void comes_back(const sent_entry& what, const core::answer& given, core::instant sent);
     void renewal_came_back(const sent_entry& what, const core::answer& given);

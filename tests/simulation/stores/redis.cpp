@@ -120,6 +120,13 @@ class redis_model final : public replicated_server<redis::keyspace> {
         return std::move(*given);
     }
 
+    void hear_notices(session from, notice tell) override { hear_notices_[from] = std::move(tell); }
+
+    void leave(session from) override {
+        replicated_server::leave(from);
+        hear_notices_.erase(from);
+    }
+
     [[nodiscard]] core::page list(session from,
                                   const std::string& prefix,
                                   const std::string& after,
@@ -164,12 +171,12 @@ class redis_model final : public replicated_server<redis::keyspace> {
         core::party told;
         told.host = "simulated";
         told.pid = static_cast<std::int64_t>(of);
-        return {std::to_string(of),
-                store::remote::text_of(told),
-                longest_ttl_,
-                [this, of](std::string_view key) {
-                    return watchers_of(std::string{key}).contains(of);
-                }};
+        return {
+            std::to_string(of),
+            store::remote::text_of(told),
+            longest_ttl_,
+            [this, of](std::string_view key) { return watchers_of(std::string{key}).contains(of); },
+            [this, of] { return hear_notices_.contains(of); }};
     }
     [[nodiscard]] const std::shared_ptr<const wire::speaker>& speaker(session of) {
         auto& known = speakers_[of];
@@ -247,6 +254,9 @@ class redis_model final : public replicated_server<redis::keyspace> {
         around.replication_id = replication_id_;
         around.run_id = run_id_;
         around.listeners = [this](const std::string& channel) {
+            if (const auto told = wire::names::process_of_notices(channel); !told.empty()) {
+                return std::int64_t{hear_notices_.contains(std::stoull(std::string{told})) ? 1 : 0};
+            }
             const auto key = names_.key_of_rest(channel);
             return key ? static_cast<std::int64_t>(watchers_of(*key).size()) : 0;
         };
@@ -254,6 +264,10 @@ class redis_model final : public replicated_server<redis::keyspace> {
             const auto process = wire::names::process_of_channel(channel);
             if (!process.empty()) {
                 return wake_head(process, message);
+            }
+            const auto told = wire::names::process_of_notices(channel);
+            if (!told.empty()) {
+                return notify(told, message);
             }
             const auto key = names_.key_of_rest(channel);
             if (!key) {
@@ -284,6 +298,20 @@ class redis_model final : public replicated_server<redis::keyspace> {
         }
         woken_[*key] = at->first;
         at->second(store::wake_by::unknown);
+        return 1;
+    }
+
+    /// A process that left word with a lock.
+    std::int64_t notify(std::string_view process, const std::string& rest) {
+        const auto key = names_.key_of_rest(rest);
+        if (!key) {
+            throw std::logic_error{"a process is told of what is no key"};
+        }
+        const auto at = hear_notices_.find(std::stoull(std::string{process}));
+        if (at == hear_notices_.end()) {
+            return 0;
+        }
+        at->second(*key);
         return 1;
     }
 
@@ -324,6 +352,7 @@ class redis_model final : public replicated_server<redis::keyspace> {
 
     void restarted() override {
         scripts_.forget_all();
+        hear_notices_.clear();
         replication_id_ = new_id();
     }
 
@@ -335,6 +364,7 @@ class redis_model final : public replicated_server<redis::keyspace> {
     static constexpr unsigned forgets_scripts_per_mille = 10;
 
     const wire::names names_;
+    std::map<session, notice> hear_notices_;
     std::map<std::string, session> woken_;  ///< by the batch under way, as the head of a queue
     const core::microseconds longest_ttl_;  ///< 0: not strict
     const store::capabilities caps_;

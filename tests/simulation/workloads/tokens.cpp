@@ -24,6 +24,8 @@ namespace dibs::simulation {
 
 namespace {
 
+/// The timer behind a wait takes a second or more.
+constexpr core::nanoseconds soon = core::milliseconds{200};
 constexpr std::string_view token_prefix = "t";
 constexpr std::string_view credential_prefix = "c";
 
@@ -41,6 +43,7 @@ class tokens final : public workload {
                 return one->name == "calendar" || one->name == "clock-step" ||
                        one->name == "wild-drift";
             });
+        nothing_goes_wrong_ = on.drawn.faults.empty() && on.store().wakes();
         on.laws.on_result = [this](const std::string& key, const std::string& value) {
             kept(key, value);
         };
@@ -78,6 +81,7 @@ class tokens final : public workload {
         bool revoked = false;    ///< a credential was presented twice
         std::uint64_t kept = 0;  ///< the newest generation that the store has kept as good
         core::fence_number kept_by = 0;
+        sim_time kept_at{};
     };
     struct worker : std::enable_shared_from_this<worker> {
         explicit worker(client_process& process) : by(process) {}
@@ -114,6 +118,9 @@ class tokens final : public workload {
                 .number("fence", record->value_fence);
         }
         if (record->state == recipes::cached_state::good) {
+            if (at->kept != record->generation) {
+                at->kept_at = scene_.world.now();
+            }
             at->kept = record->generation;
             at->kept_by = record->value_fence;
         }
@@ -284,6 +291,18 @@ class tokens final : public workload {
         }
     }
 
+    /// Where nothing goes wrong, and a release wakes: whoever waited has the token as soon as it is kept.
+    void complain_if_late(const account& at, sim_time asked, const recipes::cached_outcome& told) {
+        const auto now = scene_.world.now();
+        const bool of_the_latest = told.verdict == recipes::cached_verdict::value &&
+                                   number_in(told.value, token_prefix) == at.kept;
+        if (nothing_goes_wrong_ && of_the_latest && asked < at.kept_at && now - at.kept_at > soon) {
+            scene_.complain("a token of " + at.key + " was given to one who waited for it " +
+                            std::to_string((now - at.kept_at) / core::milliseconds{1}) +
+                            " ms after it was kept");
+        }
+    }
+
     // --- those who use it ------------------------------------------------------------------------
 
     recipes::cached_value& recipe(const worker_ptr& who, std::size_t index) {
@@ -341,9 +360,11 @@ class tokens final : public workload {
                         : scene_.chance.between(core::milliseconds{1}, 6 * scene_.drawn.ttl);
         const auto number = ++calls_;
         auto& slot = who->calls[number];
-        slot = recipe(who, index).get(wish, [this, who, index, number, seen](auto&& told) {
+        const auto asked = scene_.world.now();
+        slot = recipe(who, index).get(wish, [this, who, index, number, seen, asked](auto&& told) {
             who->calls.erase(number);
             if (who->by.alive()) {
+                complain_if_late(accounts_[index], asked, told);
                 got(who, index, seen, std::move(told));
             }
         });
@@ -401,6 +422,7 @@ class tokens final : public workload {
     random random_;
     std::deque<account> accounts_;
     bool calendar_is_steady_ = false;
+    bool nothing_goes_wrong_ = false;
     std::uint64_t calls_ = 0;
     std::uint64_t served_since_healed_ = 0;
 };
