@@ -10,11 +10,15 @@
 // nothing. The other calls are short, and take no notice of it.
 
 #include <dibs/async.hpp>
+#include <dibs/async_idempotent.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -22,9 +26,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/recycling_allocator.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -426,6 +435,202 @@ auto async_adopt(client& through,
         },
         token,
         std::string(handed_over),
+        options);
+}
+
+namespace detail {
+
+/// Completion: void(boost::system::error_code, idempotent_claim).
+template <typename CompletionToken>
+auto async_claim(client& through,
+                 std::string key,
+                 std::string fingerprint,
+                 const idempotent_options& options,
+                 CompletionToken&& token) {
+    return boost::asio::async_initiate<CompletionToken,
+                                       void(boost::system::error_code, idempotent_claim)>(
+        [&through](auto handler,
+                   const std::string& name,
+                   const std::string& asked,
+                   const idempotent_options& wanted) {
+            using handler_type = decltype(handler);
+            const operation call;
+            if (auto slot = boost::asio::get_associated_cancellation_slot(handler);
+                slot.is_connected()) {
+                slot.assign([call](boost::asio::cancellation_type) { call.cancel(); });
+            }
+            start_idempotent(
+                through,
+                name,
+                asked,
+                wanted,
+                std::make_unique<asio_handler<idempotent_handler, idempotent_claim, handler_type>>(
+                    std::move(handler)),
+                call);
+        },
+        token,
+        std::move(key),
+        std::move(fingerprint),
+        options);
+}
+
+/// How work ended: by an answer, by a failure that is kept, or by an exception.
+struct work_end {
+    std::optional<std::string> answer;
+    std::optional<std::string> failure;
+    std::exception_ptr thrown;
+};
+
+/// Completion: void(boost::system::error_code, release_outcome).
+template <typename CompletionToken>
+auto async_end_turn(idempotent_turn turn, const work_end& how, CompletionToken&& token) {
+    return boost::asio::async_initiate<CompletionToken,
+                                       void(boost::system::error_code, release_outcome)>(
+        [](auto handler, idempotent_turn ended, work_end end) {
+            using handler_type = decltype(handler);
+            auto made =
+                std::make_unique<asio_handler<release_handler, release_outcome, handler_type>>(
+                    std::move(handler));
+            if (end.failure) {
+                start_fail(std::move(ended), std::move(*end.failure), std::move(made));
+            } else if (end.answer) {
+                start_finish(std::move(ended), std::move(*end.answer), std::move(made));
+            } else {
+                start_give_up(std::move(ended), std::move(made));
+            }
+        },
+        token,
+        std::move(turn),
+        how);
+}
+
+template <typename Work>
+boost::asio::awaitable<std::string> answer_of(Work& work, const idempotent_call& with) {
+    const auto done = [&]() -> decltype(auto) {
+        if constexpr (std::invocable<Work&, const idempotent_call&>) {
+            return work(with);
+        } else {
+            return work();
+        }
+    };
+    if constexpr (std::convertible_to<decltype(done()), std::string>) {
+        co_return done();
+    } else {
+        co_return co_await done();
+    }
+}
+
+template <typename Work>
+boost::asio::awaitable<work_end> end_of(Work& work, idempotent_call with, bool at_most_once) {
+    work_end told;
+    try {
+        told.answer = co_await answer_of(work, with);
+    } catch (const kept_failure& fault) {
+        told.failure = fault.what();
+    } catch (const std::exception& fault) {
+        told.thrown = std::current_exception();
+        if (at_most_once) {
+            told.failure = fault.what();
+        }
+    } catch (...) {
+        told.thrown = std::current_exception();
+        if (at_most_once) {
+            told.failure = "it threw something that is no std::exception";
+        }
+    }
+    co_return told;
+}
+
+template <typename Work>
+boost::asio::awaitable<idempotent_result> do_idempotent(client& through,
+                                                        std::string key,
+                                                        std::string fingerprint,
+                                                        Work work,
+                                                        idempotent_options options) {
+    using boost::asio::redirect_error;
+    using boost::asio::use_awaitable;
+    namespace this_coro = boost::asio::this_coro;
+    co_await this_coro::reset_cancellation_state(boost::asio::enable_total_cancellation());
+    co_await this_coro::throw_if_cancelled(false);
+    boost::system::error_code error;
+    auto claim = co_await async_claim(
+        through, key, std::move(fingerprint), options, redirect_error(use_awaitable, error));
+    if (error) {
+        throw dibs::error(std::error_code{error}, key);
+    }
+    idempotent_result told;
+    if (claim.how == idempotent_claim::outcome::failed) {
+        throw kept_failure(claim.answer);
+    }
+    if (claim.how != idempotent_claim::outcome::to_do) {
+        if (claim.how == idempotent_claim::outcome::replayed) {
+            told.how = idempotent_result::outcome::replayed;
+            told.answer = std::move(claim.answer);
+        }
+        co_return told;
+    }
+    const auto stop = co_await this_coro::cancellation_state;
+    if (stop.cancelled() != boost::asio::cancellation_type::none) {
+        const work_end not_begun;
+        co_await async_end_turn(
+            std::move(claim.turn), not_begun, redirect_error(use_awaitable, error));
+        throw dibs::error(make_error_code(errc::cancelled), key);
+    }
+    co_await this_coro::throw_if_cancelled(true);
+    const auto end = co_await end_of(work, claim.turn.call(), options.at_most_once);
+    // What was done is told to the store, whatever becomes of the caller.
+    co_await this_coro::throw_if_cancelled(false);
+    co_await this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
+    const auto kept =
+        co_await async_end_turn(std::move(claim.turn), end, redirect_error(use_awaitable, error));
+    if (end.thrown) {
+        std::rethrow_exception(end.thrown);
+    }
+    if (end.failure) {
+        throw kept_failure(*end.failure);
+    }
+    if (error || kept != release_outcome::released) {
+        throw dibs::error(error ? std::error_code{error} : make_error_code(errc::lease_taken),
+                          key + ": the work was done, but its answer could not be kept");
+    }
+    told.how = idempotent_result::outcome::done;
+    told.answer = *end.answer;
+    co_return told;
+}
+
+}  // namespace detail
+
+/// client::idempotent without blocking. Completion: void(std::exception_ptr, idempotent_result), as of co_spawn: what the
+/// work throws, a kept_failure and a dibs::error come through as they are. `work` is called at most once, on the executor
+/// of the handler: std::string(const idempotent_call&), or a coroutine, boost::asio::awaitable<std::string>(const
+/// idempotent_call&); the call may be left out. It is moved into the operation. Cancellation ends the wait for another one,
+/// and reaches the work, if that is a coroutine; what has been done is kept all the same. The client must outlive the call.
+template <typename Work, typename CompletionToken>
+auto async_idempotent(client& through,
+                      std::string_view key,
+                      std::string_view fingerprint,
+                      Work work,
+                      const idempotent_options& options,
+                      CompletionToken&& token) {
+    return boost::asio::async_initiate<CompletionToken,
+                                       void(std::exception_ptr, idempotent_result)>(
+        [&through](auto handler,
+                   std::string name,
+                   std::string asked,
+                   Work to_do,
+                   const idempotent_options& wanted) {
+            const boost::asio::any_io_executor executor =
+                boost::asio::get_associated_executor(handler);
+            boost::asio::co_spawn(
+                executor,
+                detail::do_idempotent(
+                    through, std::move(name), std::move(asked), std::move(to_do), wanted),
+                std::move(handler));
+        },
+        token,
+        std::string(key),
+        std::string(fingerprint),
+        std::move(work),
         options);
 }
 

@@ -75,6 +75,10 @@ void operation::state::cancel(const std::shared_ptr<detail::client_core>& core) 
         if (self->call_of_all && !core->closed()) {
             self->call_of_all->cancel();
         }
+        if (self->claim && !core->closed()) {
+            const auto recipe = self->claims;  // the end of the call drops it
+            recipe->cancel(self->claim);
+        }
     });
 }
 

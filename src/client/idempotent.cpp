@@ -3,7 +3,6 @@
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
 #include "client/idempotent_work.hpp"
-#include "core/sha256.hpp"
 
 #include <dibs/client.hpp>
 
@@ -16,20 +15,6 @@ namespace dibs {
 namespace {
 
 using recipes::idempotent_state;
-
-detail::work_terms terms_of(std::string_view key,
-                            std::string_view fingerprint,
-                            const idempotent_options& options) {
-    detail::work_terms terms;
-    terms.key = key;
-    terms.fingerprint = core::sha256_of(fingerprint);
-    terms.acquire.ttl = options.ttl;
-    terms.acquire.wait = options.wait;
-    terms.acquire.timeout = options.timeout;
-    terms.keep = options.keep;
-    terms.at_most_once = options.at_most_once;
-    return terms;
-}
 
 /// What the work gave: an answer, or what it threw.
 struct work_end {
@@ -45,8 +30,7 @@ work_end done_by(const detail::idempotent_work& work,
     try {
         auto answer = work(with);
         if (answer.size() > idempotent_answer_bytes_max) {
-            told.failure = "the work was done; its answer of " + std::to_string(answer.size()) +
-                           " bytes is too long to be kept";
+            told.failure = detail::answer_too_long(answer.size());
         } else {
             told.answer = std::move(answer);
         }
@@ -76,7 +60,7 @@ idempotent_result client::do_once(std::string_view key,
                                   const detail::idempotent_work& work,
                                   const idempotent_options& options,
                                   std::stop_token stop) {
-    const auto terms = terms_of(key, fingerprint, options);
+    const auto terms = detail::work_terms_of(key, fingerprint, options);
     auto claim = detail::claim_work(*this, terms, std::move(stop));
     if (claim.error) {
         throw dibs::error(claim.error, claim.message);

@@ -9,7 +9,7 @@
 #include "client/shown_records.hpp"
 #include "client/this_process.hpp"
 #include "core/key.hpp"
-#include "recipes/idempotent.hpp"
+#include "core/sha256.hpp"
 
 #include <memory>
 #include <utility>
@@ -27,17 +27,6 @@ microseconds in_microseconds(milliseconds span) {
     return span >= std::chrono::duration_cast<milliseconds>(microseconds::max())
                ? microseconds::max()
                : microseconds(span);
-}
-
-recipes::idempotent_terms terms_of_work(const work_terms& asked) {
-    recipes::idempotent_terms terms;
-    terms.key = asked.key;
-    terms.fingerprint = asked.fingerprint;
-    terms.acquire = terms_of(asked.acquire);
-    terms.keep = in_microseconds(asked.keep);
-    terms.at_most_once = asked.at_most_once;
-    terms.who = this_process(asked.command);
-    return terms;
 }
 
 work_verdict shown(recipes::idempotent_verdict verdict) noexcept {
@@ -60,12 +49,42 @@ work_verdict shown(recipes::idempotent_verdict verdict) noexcept {
     return work_verdict::trouble;
 }
 
-std::unique_ptr<recipes::idempotent> recipe_on(client_core& core) {
+}  // namespace
+
+work_terms work_terms_of(std::string_view key,
+                         std::string_view fingerprint,
+                         const idempotent_options& options) {
+    work_terms terms;
+    terms.key = key;
+    terms.fingerprint = core::sha256_of(fingerprint);
+    terms.acquire.ttl = options.ttl;
+    terms.acquire.wait = options.wait;
+    terms.acquire.timeout = options.timeout;
+    terms.keep = options.keep;
+    terms.at_most_once = options.at_most_once;
+    return terms;
+}
+
+std::string answer_too_long(std::size_t bytes) {
+    return "the work was done; its answer of " + std::to_string(bytes) +
+           " bytes is too long to be kept";
+}
+
+std::unique_ptr<recipes::idempotent> recipe_of_work(client_core& core) {
     return std::make_unique<recipes::idempotent>(
         core.env(), core.batcher(), core.mutex(), calendar_ms);
 }
 
-}  // namespace
+recipes::idempotent_terms recipe_terms_of(const work_terms& asked) {
+    recipes::idempotent_terms terms;
+    terms.key = asked.key;
+    terms.fingerprint = asked.fingerprint;
+    terms.acquire = terms_of(asked.acquire);
+    terms.keep = in_microseconds(asked.keep);
+    terms.at_most_once = asked.at_most_once;
+    terms.who = this_process(asked.command);
+    return terms;
+}
 
 std::string fault_of_work(const work_terms& terms, const client& through) {
     const auto& core = lease_access::core(through);
@@ -98,7 +117,7 @@ work_claim claim_work(client& through, const work_terms& asked, std::stop_token 
         return told;
     }
     auto outcome = claim_and_wait<recipes::idempotent_outcome>(
-        core, terms_of_work(asked), std::move(stop), recipe_on);
+        core, recipe_terms_of(asked), std::move(stop), recipe_of_work);
     told.verdict = shown(outcome.verdict);
     if (outcome.error) {
         told.verdict = work_verdict::trouble;
@@ -131,12 +150,12 @@ release_outcome keep_answer(client& through,
     return end_and_wait(through,
                         held,
                         error,
-                        recipe_on,
+                        recipe_of_work,
                         [&](recipes::idempotent& recipe,
                             const recipes::lease_ptr& lease,
                             recipes::mutex::release_completion done) {
                             recipe.finish(
-                                lease, terms_of_work(asked), std::move(mine), std::move(done));
+                                lease, recipe_terms_of(asked), std::move(mine), std::move(done));
                         });
 }
 
@@ -145,7 +164,7 @@ release_outcome abandon_work(client& through, lease& held, std::error_code& erro
         through,
         held,
         error,
-        recipe_on,
+        recipe_of_work,
         [](recipes::idempotent& recipe,
            const recipes::lease_ptr& lease,
            recipes::mutex::release_completion done) { recipe.abandon(lease, std::move(done)); });

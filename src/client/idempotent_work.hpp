@@ -3,12 +3,14 @@
 // Idempotent work in its two halves, for the client and the command: ask whether it is to be done, say how it ended.
 // Blocking.
 
-#include "recipes/idempotent_record.hpp"
+#include "recipes/idempotent.hpp"
 
 #include <dibs/client.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -48,6 +50,18 @@ struct work_claim {
     std::error_code error;                    ///< also of `differs` and `in_doubt`
     std::string message;                      ///< with `error`
 };
+
+/// `fingerprint`: what is asked for, as it came.
+[[nodiscard]] work_terms work_terms_of(std::string_view key,
+                                       std::string_view fingerprint,
+                                       const idempotent_options& options);
+
+/// What is kept in the place of an answer that is too long.
+[[nodiscard]] std::string answer_too_long(std::size_t bytes);
+
+/// On the executor of the client.
+[[nodiscard]] std::unique_ptr<recipes::idempotent> recipe_of_work(client_core& core);
+[[nodiscard]] recipes::idempotent_terms recipe_terms_of(const work_terms& asked);
 
 /// Empty, or what is wrong with it.
 [[nodiscard]] std::string fault_of_work(const work_terms& terms, const client& through);

@@ -3,6 +3,7 @@
 // A call under way that may be cancelled from any thread, also before it has begun.
 
 #include "client/client_core.hpp"
+#include "recipes/idempotent.hpp"
 #include "recipes/mutex.hpp"
 #include "recipes/several_keys.hpp"
 
@@ -29,6 +30,11 @@ struct operation::state : std::enable_shared_from_this<operation::state> {
                recipes::mutex_terms terms,
                recipes::several_keys::completion done);
 
+    /// The same, of idempotent work that is to be claimed.
+    void start(const std::shared_ptr<detail::client_core>& core,
+               recipes::idempotent_terms terms,
+               recipes::idempotent::completion done);
+
     /// From any thread.
     void cancel(const std::shared_ptr<detail::client_core>& core) noexcept;
 
@@ -39,6 +45,8 @@ struct operation::state : std::enable_shared_from_this<operation::state> {
     std::atomic<bool> cancelled{false};
     recipes::mutex::call_ptr call;                       ///< on the executor alone
     std::shared_ptr<recipes::several_keys> call_of_all;  ///< the same, of several keys
+    std::shared_ptr<recipes::idempotent> claims;         ///< the same, while `claim` is under way
+    recipes::idempotent::call_ptr claim;
 
   private:
     std::mutex mutex_;
