@@ -437,12 +437,14 @@ TEST_F(Fence, NonsenseIsRefused) {
                              "SELECT dibs.fence('k', -1)",
                              "SELECT dibs.fence(NULL, 5)",
                              "SELECT dibs.claim('k', NULL)",
+                             "SELECT dibs.claim(repeat('k', 1025), 5)",
                              "SELECT dibs.protect('product', '')",
                              "SELECT dibs.protect('product', 'product:{id')",
                              "SELECT dibs.protect('product', 'product:{id}{')",
                              "SELECT dibs.protect('product', unfenced => 'perhaps')"}) {
         EXPECT_TRUE(is_error(server_.ask(call), "22023")) << call;
     }
+    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.protect(NULL)"), "22004"));
     EXPECT_TRUE(is_error(server_.ask("BEGIN; SELECT dibs.fence('k', 5); SELECT dibs.fence('k', 4)"),
                          "ZD001"));
     EXPECT_TRUE(
@@ -565,6 +567,55 @@ TEST_F(Fence, TruncateWithAnOldSnapshotIsRefused) {
     EXPECT_TRUE(is_error(late.ask("TRUNCATE product"), "0A000"));
     late.ask("ROLLBACK");
     EXPECT_EQ(rows(), "1|1|34\n2|1|34");
+}
+
+TEST_F(Fence, TruncateByWhomRowsAreHiddenFromIsRefused) {
+    EXPECT_EQ(write(34, "UPDATE product SET stock = 1 WHERE id = 1"), "1");
+    EXPECT_EQ(write(33, "UPDATE product SET stock = 1 WHERE id = 2"), "1");
+    ASSERT_EQ(server_.ask("CREATE ROLE app LOGIN; GRANT ALL ON product TO app;"
+                          "ALTER TABLE product ENABLE ROW LEVEL SECURITY;"
+                          "CREATE POLICY own ON product USING (id = 2)"),
+              "");
+    auto late = server_.connect("postgres", "app");
+    late.ask("BEGIN");
+    EXPECT_EQ(late.ask("SELECT dibs.fence('k', 33)"), "33");
+    EXPECT_EQ(late.ask("SELECT max(fence) FROM product"), "33") << "the newer one is hidden";
+    EXPECT_TRUE(is_error(late.ask("TRUNCATE product"), "42501"));
+    late.ask("ROLLBACK");
+    EXPECT_EQ(rows(), "1|1|34\n2|1|33");
+    ASSERT_EQ(server_.ask("ALTER ROLE app BYPASSRLS"), "");
+    auto seeing = server_.connect("postgres", "app");
+    seeing.ask("BEGIN; SELECT dibs.fence('k', 34)");
+    EXPECT_EQ(seeing.ask("TRUNCATE product"), "");
+}
+
+TEST_F(Fence, APartitionThatWasDetachedIsTold) {
+    ASSERT_EQ(server_.ask("CREATE TABLE sale(id int, day int) PARTITION BY RANGE (day);"
+                          "CREATE TABLE sale_1 PARTITION OF sale FOR VALUES FROM (0) TO (10);"
+                          "SELECT dibs.protect('sale');"
+                          "ALTER TABLE sale DETACH PARTITION sale_1"),
+              "");
+    const std::string gaps = "SELECT * FROM dibs.guard_gaps()";
+    EXPECT_EQ(server_.ask("INSERT INTO sale_1 VALUES (1, 1)"), "1") << "it is a table of its own";
+    EXPECT_EQ(server_.ask(gaps), "public.sale_1|public.sale_1|writes");
+    ASSERT_EQ(server_.ask("SELECT dibs.protect('sale_1')"), "");
+    EXPECT_EQ(server_.ask(gaps), "");
+    EXPECT_TRUE(is_error(server_.ask("DELETE FROM sale_1"), "ZD002"));
+    ASSERT_EQ(server_.ask("SELECT dibs.unprotect('sale_1')"), "");
+    EXPECT_EQ(server_.ask(gaps), "");
+}
+
+TEST_F(Fence, AForeignPartitionIsNotProtectedByHalf) {
+    ASSERT_EQ(server_.ask("CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER far FOREIGN DATA "
+                          "WRAPPER nothing;"
+                          "CREATE TABLE sale(id int, day int) PARTITION BY RANGE (day);"
+                          "CREATE FOREIGN TABLE sale_1 PARTITION OF sale FOR VALUES FROM (0) TO "
+                          "(10) SERVER far"),
+              "");
+    EXPECT_TRUE(is_error(server_.ask("SELECT dibs.protect('sale')"), "42809"));
+    EXPECT_EQ(server_.ask("SELECT count(*) FROM pg_attribute WHERE attrelid = 'sale'::regclass AND "
+                          "attname = 'fence'"),
+              "0");
 }
 
 TEST_F(Fence, UnprotectDropsNoColumnOfATableThatWasNotProtected) {

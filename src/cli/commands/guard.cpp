@@ -72,8 +72,10 @@ store::postgres::address database_in(const std::string& url) {
 
 std::string checked_schema(const std::string& name) {
     if (!guard::is_schema_name(name)) {
-        throw usage_error("--schema is made of small letters, digits and underscores, not " +
-                          as_given(name));
+        throw usage_error(
+            "--schema is up to 63 small letters, digits and underscores, no digit first and "
+            "no pg_, not " +
+            as_given(name));
     }
     return name;
 }

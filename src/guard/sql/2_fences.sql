@@ -157,6 +157,9 @@ DECLARE
     newest bigint;
 BEGIN
     PERFORM {schema}.fence(claim.key, claim.fence);
+    IF octet_length(claim.key) > 1024 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the key of a claim has up to 1024 bytes';
+    END IF;
     IF wait IS NOT NULL THEN
         PERFORM set_config('lock_timeout', {schema}.guard_patience(wait), true);
     END IF;
@@ -317,6 +320,13 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = format('%s is protected: TRUNCATE of it needs READ COMMITTED', TG_RELID::regclass);
     END IF;
+    -- TRUNCATE takes away what row-level security hides, too.
+    IF row_security_active(TG_RELID) THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('%s is protected, and row-level security hides rows of it from %I',
+                             TG_RELID::regclass, current_user),
+            HINT = 'TRUNCATE it as a role that sees all rows (BYPASSRLS), or DELETE.';
+    END IF;
     EXECUTE format('SELECT max(fence) FROM %s', TG_RELID::regclass) INTO newest;
     IF newest > mine THEN
         PERFORM {schema}.refuse_stale(TG_ARGV[0], NULL::text, mine, newest, TG_RELID::regclass);
@@ -346,13 +356,23 @@ DECLARE
     one regclass;
 BEGIN
     SELECT c.relkind, c.relispartition INTO kind, part FROM pg_class c WHERE c.oid = relation;
-    IF kind NOT IN ('r', 'p') THEN
+    IF relation IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'which table is to be protected?';
+    ELSIF kind NOT IN ('r', 'p') THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is not a table', relation),
             HINT = 'Protect the tables below a view: writes through it are then checked.';
     ELSIF part THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is a partition', relation),
             HINT = 'Protect the partitioned table.';
-    ELSIF unfenced IS NULL OR unfenced NOT IN ('refuse', 'allow') THEN
+    END IF;
+    SELECT p.relid::regclass INTO one FROM pg_partition_tree(relation) p JOIN pg_class c ON c.oid = p.relid
+        WHERE c.relkind = 'f' LIMIT 1;
+    IF one IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+            MESSAGE = format('%s, a partition of %s, is a foreign table', one, relation),
+            HINT = 'Its rows are written at the other server, too: protect them there.';
+    END IF;
+    IF unfenced IS NULL OR unfenced NOT IN ('refuse', 'allow') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = 'unfenced is ''refuse'' or ''allow''';
     END IF;
@@ -444,7 +464,7 @@ BEGIN
 END
 $f$;
 
--- Where something that is protected is open all the same, and why. No row: nowhere.
+-- Where something that is protected, or was while it was a partition, is open all the same, and why. No row: nowhere.
 CREATE OR REPLACE FUNCTION {schema}.guard_gaps() RETURNS TABLE(relation text, place text, gap text)
 LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
     SELECT t.tgrelid::regclass::text, m.relid::regclass::text,
@@ -456,6 +476,13 @@ LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f
     LEFT JOIN pg_trigger c ON c.tgrelid = m.relid AND c.tgname = 'zzz_dibs_truncate'
     WHERE t.tgname = 'zzz_dibs_fence' AND t.tgparentid = 0 AND p.pronamespace = {schema_text}::regnamespace
       AND (f.oid IS NULL OR f.tgenabled NOT IN ('O', 'A') OR c.oid IS NULL OR c.tgenabled NOT IN ('O', 'A'))
+    UNION ALL
+    -- DETACH takes the trigger that came from the parent, and leaves the other.
+    SELECT c.tgrelid::regclass::text, c.tgrelid::regclass::text, 'writes'
+    FROM pg_trigger c JOIN pg_proc p ON p.oid = c.tgfoid
+    WHERE c.tgname = 'zzz_dibs_truncate' AND p.pronamespace = {schema_text}::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_trigger f WHERE f.tgrelid IN (c.tgrelid, pg_partition_root(c.tgrelid))
+                                                 AND f.tgname = 'zzz_dibs_fence')
     ORDER BY 1, 2
 $f$;
 
