@@ -353,21 +353,65 @@ bool names_a_file(std::string_view text) {
     return text.starts_with("sqlite:") || text.starts_with("memory:");
 }
 
+bool is_redis(std::string_view url) {
+    const auto scheme = lower(url.substr(0, url.find(':')));
+    return scheme == "redis" || scheme == "rediss";
+}
+
+/// The hosts of a URL without a login: what stands for a port and is no number may be a password
+/// whose @ was forgotten.
+std::string without_odd_ports(std::string_view hosts) {
+    std::string shown;
+    while (!hosts.empty()) {
+        const auto end = std::min(hosts.find(','), hosts.size());
+        const auto host = hosts.substr(0, end);
+        const auto colon = host.find(':', host.starts_with('[') ? host.find(']') : 0);
+        const auto port = host.substr(std::min(colon, host.size()));
+        const bool plain = port.empty() || std::all_of(port.begin() + 1, port.end(), is_digit);
+        shown += plain ? host : host.substr(0, colon + 1);
+        shown += plain ? std::string_view{} : blank;
+        shown += hosts.substr(end, 1);
+        hosts.remove_prefix(std::min(end + 1, hosts.size()));
+    }
+    return shown;
+}
+
+/// Where the options of a URL begin, whose login begins there: at a `?`, unless that is one of the
+/// password, which people write without encoding it.
+std::size_t begin_of_options(std::string_view url, std::size_t login) {
+    const auto mark = url.find('?');
+    const auto sign = url.rfind('@');
+    if (mark == npos || sign == npos || sign < mark || url.substr(0, mark).rfind('@') != npos) {
+        return mark;
+    }
+    const auto hosts = url.substr(login, std::min(url.find('/', login), mark) - login);
+    const bool options = url.substr(mark, sign - mark).find('=') != npos;
+    return options && without_odd_ports(hosts) == hosts ? mark : url.find('?', sign);
+}
+
 /// Also without `//`, and with a password of digits before a slash: whoever wrote a store's URL
 /// wrongly is told so, and not with the password in it.
-std::string without_login(std::string_view head) {
+std::string without_login(std::string_view head, std::size_t login) {
+    const bool slashes = head.substr(0, login).ends_with("//");
     const auto sign = head.rfind('@');
-    if (sign == npos || names_a_file(head)) {
-        return std::string(head);
+    if (sign == npos || sign < login) {
+        if (!slashes && head.find('=') != npos) {
+            return std::string(head.substr(0, login)) + std::string(blank);
+        }
+        const auto end = std::min(head.find('/', login), head.size());
+        return std::string(head.substr(0, login)) +
+               without_odd_ports(head.substr(login, end - login)) + std::string(head.substr(end));
     }
-    const auto slashes = head.find("://");
-    const auto login = slashes != npos ? slashes + 3 : head.find(':') + 1;
     const auto colon = head.find(':', login);
-    if (colon == npos || colon + 1 >= sign) {
-        return std::string(head);
+    if (colon < sign) {
+        return colon + 1 == sign ? std::string(head)
+                                 : std::string(head.substr(0, colon + 1)) + std::string(blank) +
+                                       std::string(head.substr(sign));
     }
-    return std::string(head.substr(0, colon + 1)) + std::string(blank) +
-           std::string(head.substr(sign));
+    // A user alone says nothing to Redis; and without slashes it is not certain what is the user.
+    return slashes && !is_redis(head) ? std::string(head)
+                                      : std::string(head.substr(0, login)) + std::string(blank) +
+                                            std::string(head.substr(sign));
 }
 
 std::string without_unknown_options(std::string_view options) {
@@ -377,11 +421,13 @@ std::string without_unknown_options(std::string_view options) {
         const auto option = options.substr(0, end);
         const auto equals = option.find('=');
         const auto name = option.substr(0, equals);
-        shown += name;
+        const bool plain = std::find(harmless.begin(), harmless.end(), name) != harmless.end();
         if (equals != npos) {
-            const bool plain = std::find(harmless.begin(), harmless.end(), name) != harmless.end();
+            shown += name;
             shown += "=";
             shown += plain ? option.substr(equals + 1) : blank;
+        } else {
+            shown += plain || option.empty() ? option : blank;
         }
         if (end < options.size()) {
             shown += '&';
@@ -419,8 +465,12 @@ std::string redacted_url(std::string_view url) {
         const bool suspicious = url.find_first_of("@=") != npos;
         return suspicious ? std::string(blank) : std::string(url);
     }
-    const auto mark = url.find('?');
-    auto shown = without_login(url.substr(0, mark));
+    const auto slashes = url.find("://");
+    const auto login = slashes == url.find(':') ? slashes + 3 : url.find(':') + 1;
+    const bool file = names_a_file(url);
+    const auto mark = file ? url.find('?') : begin_of_options(url, login);
+    const auto head = url.substr(0, mark);
+    auto shown = file ? std::string(head) : without_login(head, login);
     if (mark != npos) {
         shown += "?" + without_unknown_options(url.substr(mark + 1));
     }

@@ -19,6 +19,11 @@ struct url {
 /// Empty when it is no URL: `fault` then says why.
 [[nodiscard]] std::optional<url> parse_url(std::string_view text, std::string& fault);
 
+/// For whoever put a password into a URL as it is: what follows one of these signs counts as
+/// something else then, such as a port.
+inline constexpr std::string_view encoding_of_passwords =
+    "in a password, / is written %2F, ? %3F, # %23, @ %40 and % %25";
+
 /// Empty when a % is not followed by two hexadecimal digits other than 00.
 [[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
 

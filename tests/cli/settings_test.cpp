@@ -132,7 +132,7 @@ TEST(Redact, BlanksPasswordsInUrls) {
     EXPECT_EQ(redact_url("postgres://u@h/db?password=x&sslmode=require"),
               "postgres://u@h/db?password=***&sslmode=require");
     for (const char* plain :
-         {"sqlite:/a/b.db", "redis://h:6379/0", "redis://user@h/0", "memory:"}) {
+         {"sqlite:/a/b.db", "redis://h:6379/0", "postgres://user@h/0", "memory:"}) {
         EXPECT_FALSE(has_secret(plain)) << plain;
     }
     EXPECT_TRUE(has_secret("redis://u:p@h"));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dibs::core {
@@ -109,6 +110,43 @@ TEST(Redaction, OfATextKeepsItsBlanks) {
               "curl -H 'Authorization: ***' y");
     // As it was told before: blanked, and then cut.
     EXPECT_EQ(redacted_text("curl -H 'Authorization: ***' y…"), "curl -H 'Authorization: ***' y…");
+}
+
+// What is shown of a URL that was written wrongly, by those who did not encode their password.
+TEST(Redaction, OfAStoresUrlBlanksWhatMayBeAPassword) {
+    const std::vector<std::pair<std::string, std::string>> table{
+        {"redis://u:hun/ter2@h/0", "redis://u:***@h/0"},
+        {"redis://u:hun?ter2@h/0", "redis://u:***@h/0"},
+        {"redis://u:12?ter2@h/0", "redis://u:***@h/0"},
+        {"redis://u:hun?a=b@h/0?prefix=x", "redis://u:***@h/0?prefix=x"},
+        {"postgres://u:hun?ter2@h:5432/db?sslmode=require",
+         "postgres://u:***@h:5432/db?sslmode=require"},
+        {"redis://u:hun#ter2@h/0", "redis://u:***@h/0"},
+        {"redis://u:hun@ter2?x@h/0", "redis://u:***@ter2?***"},
+        {"redis://hunter2@h/0", "redis://***@h/0"},
+        {"u:hunter2@h", "u:***@h"},
+        {"redis:hunter2@h", "redis:***@h"},
+        {"redis://u:hunter2 h", "redis://u:***"},
+        {"redis://u:hunter2", "redis://u:***"},
+        {"postgres:host=h password=hunter2", "postgres:***"},
+        {"postgres://h/db?hunter2", "postgres://h/db?***"},
+    };
+    for (const auto& [given, shown] : table) {
+        EXPECT_EQ(redacted_url(given), shown);
+    }
+    for (const std::string plain : {"redis://h:6379/0",
+                                    "redis://[::1]:6379/0",
+                                    "redis://[::1]",
+                                    "redis+unix:///run/a@b.sock?db=1",
+                                    "redis+unix:///run/a:b.sock",
+                                    "postgres://u@h1:5432,h2:5433/db",
+                                    "postgres://h1:5432,[::1]:5433/db?target_session_attrs=any",
+                                    "postgres:///db?schema=a",
+                                    "postgres://h/db?prefix=a@b",
+                                    "sqlite:/a@b:c.db?create=no",
+                                    "memory:a"}) {
+        EXPECT_EQ(redacted_url(plain), plain);
+    }
 }
 
 }  // namespace

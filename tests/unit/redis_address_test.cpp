@@ -75,6 +75,17 @@ TEST(RedisAddress, StrictIsAskedForWithItsLongestTtl) {
     }
 }
 
+TEST(RedisAddress, WhatIsWrongIsToldWithoutAPasswordThatWasNotEncoded) {
+    std::string fault;
+    EXPECT_FALSE(parsed("redis://u:hunter2/x@h", fault));
+    EXPECT_EQ(fault.find("hunter2"), std::string::npos) << fault;
+    EXPECT_NE(fault.find("%2F"), std::string::npos) << fault;
+    EXPECT_FALSE(parsed("redis://u:12/hunter2@h/0", fault));
+    EXPECT_EQ(fault.find("hunter2"), std::string::npos) << fault;
+    EXPECT_FALSE(parsed("redis://h:65536", fault));
+    EXPECT_NE(fault.find("65536"), std::string::npos) << fault;
+}
+
 TEST(RedisAddress, RefusesWhatItCannotUnderstand) {
     for (const std::string text :
          {"redis:",         "redis:localhost",      "redis://",

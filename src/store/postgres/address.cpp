@@ -88,17 +88,25 @@ std::string quoted(std::string_view text, char mark) {
     return made + mark;
 }
 
-/// Whether libpq can take it apart. Its words about it may quote the URL, password and all.
-bool libpq_understands(const std::string& uri) {
+enum class reading { good, not_understood, odd_port };
+
+/// How libpq takes it apart. Its words about it may quote the URL, password and all, and those about
+/// a port that is no number the password alone, if somebody did not encode it.
+reading as_libpq_reads(const std::string& uri) {
     char* told = nullptr;
     auto* options = ::PQconninfoParse(uri.c_str(), &told);
-    if (options != nullptr) {
-        ::PQconninfoFree(options);
+    auto found = options == nullptr ? reading::not_understood : reading::good;
+    for (auto* one = options; one != nullptr && one->keyword != nullptr; ++one) {
+        if (one->val != nullptr && std::string_view{one->keyword} == "port" &&
+            std::string_view{one->val}.find_first_not_of("0123456789,") != std::string_view::npos) {
+            found = reading::odd_port;
+        }
     }
+    ::PQconninfoFree(options);
     if (told != nullptr) {
         ::PQfreemem(told);
     }
-    return options != nullptr;
+    return found;
 }
 
 }  // namespace
@@ -169,7 +177,12 @@ std::optional<address> parse_address(std::string_view text, std::string& fault) 
     }
     made.longest_ttl = *longest_ttl;
     made.shown = core::printable(core::redacted_url(shown), 500);
-    if (!libpq_understands(made.uri)) {
+    const auto read = as_libpq_reads(made.uri);
+    if (read == reading::odd_port) {
+        fault = "the port is a number; " + std::string{encoding_of_passwords};
+        return std::nullopt;
+    }
+    if (read == reading::not_understood) {
         fault = "libpq does not understand it: beside " +
                 std::string{made.by_session() ? "schema, prefix, create and hash"
                                               : "schema, prefix, create, guarantee and max_ttl"} +

@@ -169,8 +169,10 @@ trouble trouble_of_connecting(std::string_view where, std::string_view told) {
         return trouble_of(where, state, words);
     }
     const bool reached = told.find("no password supplied") != std::string_view::npos;
+    const auto line = first_line(told);
     return {reached ? errc::permission_denied : errc::store_unreachable,
-            std::string{where} + ": " + first_line(told)};
+            std::string{where} + ": " +
+                (line.empty() ? "the connection ended, and nothing was said about why" : line)};
 }
 
 }  // namespace dibs::store::postgres

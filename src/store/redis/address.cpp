@@ -25,7 +25,11 @@ bool parse(std::string_view text, Number& number) noexcept {
 
 bool parse_database(std::string_view text, address& into, std::string& fault) {
     if (!parse(text, into.database) || into.database > 1'000'000) {
-        fault = "the database is a number such as 0, not " + core::printable(text);
+        // After an @ that is not where it belongs, it is the rest of a password.
+        fault =
+            "the database is a number such as 0" +
+            (text.find('@') == std::string_view::npos ? ", not " + core::printable(text)
+                                                      : "; " + std::string{encoding_of_passwords});
         return false;
     }
     return true;
@@ -59,7 +63,12 @@ bool parse_host(std::string_view text, address& into, std::string& fault) {
         return false;
     }
     if (text != "-" && (!parse(port, into.port) || into.port == 0)) {
-        fault = "the port is a number between 1 and 65535, not " + core::printable(port);
+        // What stands there may be a password.
+        const bool number = std::all_of(
+            port.begin(), port.end(), [](char one) { return one >= '0' && one <= '9'; });
+        fault = "the port is a number between 1 and 65535" +
+                (number && !port.empty() ? ", not " + core::printable(port)
+                                         : "; " + std::string{encoding_of_passwords});
         return false;
     }
     return true;
