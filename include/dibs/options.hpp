@@ -102,8 +102,9 @@ struct acquire_options {
     /// a resource that refuses smaller fences must be given those of exclusive leases alone.
     dibs::mode mode = dibs::exclusive;
 
-    /// How long one try may take until it is an error, also when the store never answers. Zero is
-    /// refused.
+    /// How long one try may take until it is an error, also when the store never answers. A store
+    /// that is not reached is tried again until then; one that refuses (errc::store_refused) is not
+    /// by a call that does not wait. Zero is refused.
     std::chrono::milliseconds timeout = std::chrono::seconds{5};
 
     /// Renew in the background until released. Without it the lease ends at its first deadline.

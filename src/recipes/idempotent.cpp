@@ -79,6 +79,7 @@ void idempotent::ask(const call_ptr& which, nanoseconds wait) {
     mine.written_ms = now_();
     auto asked = terms.acquire;
     asked.wait = wait;
+    asked.patient = terms.acquire.wait > nanoseconds::zero();
     asked.seen = which->seen;
     asked.mark = to_keep(terms, mine);
     which->waited = wait > nanoseconds::zero();

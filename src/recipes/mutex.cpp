@@ -393,11 +393,22 @@ void mutex::failed(const call_ptr& which, const reply& heard) {
     if (given.took == effect::unknown) {
         which->may_hold = true;
     }
-    which->last.error =
-        given.what == verdict::too_late ? make_error_code(errc::timed_out) : given.error;
-    which->last.detail = given.detail;
-    const bool worth_a_retry = given.took == effect::unknown || given.what == verdict::too_late ||
-                               given.error == condition::retryable;
+    // What the store said to a try before explains more than that this one came too late.
+    if (given.what != verdict::too_late) {
+        which->last.error = given.error;
+        which->last.detail = given.detail;
+    } else {
+        which->last.error = make_error_code(errc::timed_out);
+        if (which->failures == 0) {
+            which->last.detail = given.detail;
+        }
+    }
+    // A full disk or a read-only server stays so for longer than one who does not wait would.
+    const bool final = !which->waits() && !which->terms.patient && given.took != effect::unknown &&
+                       !which->may_hold && given.error == errc::store_refused;
+    const bool worth_a_retry =
+        !final && (given.took == effect::unknown || given.what == verdict::too_late ||
+                   given.error == condition::retryable);
     const auto now = env_.time.now();
     if (!worth_a_retry || now >= limit(*which)) {
         give_up(which);

@@ -45,7 +45,8 @@ struct mutex_terms {
     core::nanoseconds wait{};     ///< zero: one try
     core::nanoseconds timeout{};  ///< until a call without any definite answer is an error
     core::fence_number fence_floor = 0;
-    core::share part{};  ///< more than one holder: of a key that is shared
+    core::share part{};    ///< more than one holder: of a key that is shared
+    bool patient = false;  ///< without a wait, but for one who waits: see mutex::failed
     bool queue = false;  ///< wait in the order of the store's queue; without effect without `wait`
     std::optional<core::result_to_keep>
         mark;                     ///< written with the grant; such a lease is never handed on

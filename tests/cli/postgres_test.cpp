@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +50,7 @@ TEST(GuardCommand, TellsWhatIsWrong) {
     EXPECT_EQ(run_dibs(here, {"guard"}).status, 64);
     EXPECT_EQ(run_dibs(here, {"guard", "remove"}).status, 64);
     EXPECT_EQ(run_dibs(here, {"guard", "sql", "--schema", "x; DROP"}).status, 64);
+    EXPECT_TRUE(has(run_dibs(here, {"guard", "sql", "--schema", "pg_x"}).err, "no pg_"));
     EXPECT_EQ(run_dibs(here, {"guard", "sql", "--store", server.url()}).status, 64);
     const auto file = run_dibs(here, {"guard", "install"});
     EXPECT_EQ(file.status, 64);
@@ -254,6 +256,43 @@ TEST(PostgresIdempotent, AStoreThatTurnsReadOnlyStopsTheJobBeforeItChargesAgain)
     // Whether the second was done nobody has told: it is for somebody to look at.
     EXPECT_EQ(process(charge("second")).wait().status, 77);
     EXPECT_EQ(charges(), "first\nsecond\nthird\n");
+}
+
+TEST(PostgresPlace, APasswordThatWasNotEncodedIsNotTold) {
+    const folder here;
+    for (const auto* url : {"postgres://u:hunter2/x@127.0.0.1:1/db",
+                            "postgres://u:hunter2?x@127.0.0.1:1/db",
+                            "postgres+advisory://u:hunter2#x@127.0.0.1:1/db"}) {
+        const auto told = run_dibs(here, {"ls", "--store", url});
+        EXPECT_NE(told.status, 0) << url;
+        EXPECT_FALSE(has(told.err, "hunter2")) << told.err;
+    }
+    const auto port = run_dibs(here, {"ls", "--store", "postgres://u:hunter2/x@h:1/db"});
+    EXPECT_TRUE(has(port.err, "%2F")) << port.err;
+}
+
+// A refusal by the server is final for who does not wait; it took the five seconds of a store that
+// does not answer.
+TEST(PostgresPlace, WhoDoesNotWaitIsToldAtOnceThatTheServerIsReadOnly) {
+    const folder here;
+    const postgres_server server;
+    ASSERT_EQ(run_dibs(here, {"run", "--store", server.url(), "k", "true"}).status, 0);
+    ASSERT_EQ(server.ask("ALTER DATABASE postgres SET default_transaction_read_only = on"), "");
+    const std::vector<std::vector<std::string>> commands{
+        {"run", "k", "true"},
+        {"acquire", "k"},
+        {"once", "k", "--slot", "1", "true"},
+        {"idempotent", "k", "--fingerprint", "x", "--wait", "0s", "true"}};
+    for (const auto& words : commands) {
+        auto how = dibs_on(here, words);
+        how.variables["DIBS_STORE"] = server.url();
+        const auto begun = std::chrono::steady_clock::now();
+        const auto told = process(how).wait();
+        EXPECT_EQ(told.status, 69) << words.front();
+        EXPECT_TRUE(has(told.err, "read-only")) << told.err;
+        EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds{4})
+            << words.front();
+    }
 }
 
 std::string tables_of(const postgres_server& server) {

@@ -22,6 +22,7 @@ namespace dibs::testing {
 enum class fault {
     none,
     refuse,         ///< not executed, and the caller is told so
+    deny,           ///< the same, by the store itself: it is full, or read-only
     lose_request,   ///< not executed; no answer before close
     lose_answer,    ///< executed; no answer before close
     doubt,          ///< executed; answered "unknown"
@@ -92,7 +93,10 @@ class faulty_store final : public store::store {
                                 strangers ? without_fences(std::move(done)) : std::move(done));
                 break;
             case fault::refuse:
-                refuse(batch.size(), std::move(done));
+                refuse(batch.size(), errc::store_unreachable, "no connection", std::move(done));
+                break;
+            case fault::deny:
+                refuse(batch.size(), errc::store_refused, "the disk is full", std::move(done));
                 break;
             case fault::lose_request:
                 keep_silent(batch.size(), std::move(done));
@@ -196,9 +200,9 @@ class faulty_store final : public store::store {
         core::timer alarm;
     };
 
-    void refuse(std::size_t entries, core::batch_completion done) {
-        env_.exec.post([entries, done = std::move(done)]() mutable {
-            done(core::answers(entries, core::refused(errc::store_unreachable, "no connection")));
+    void refuse(std::size_t entries, errc why, const char* words, core::batch_completion done) {
+        env_.exec.post([entries, why, words, done = std::move(done)]() mutable {
+            done(core::answers(entries, core::refused(why, words)));
         });
     }
 

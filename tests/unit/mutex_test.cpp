@@ -70,6 +70,38 @@ TEST_F(Mutex, AShortTroubleIsLivedThrough) {
     EXPECT_TRUE(here.take());
 }
 
+TEST_F(Mutex, WhoDoesNotWaitIsToldOfARefusalByTheStoreAtOnce) {
+    here.line.plan = [](std::size_t, const auto&) { return fault::deny; };
+    const auto begun = world.now();
+    const auto refused = here.acquire();
+    world.advance(6s);
+    ASSERT_TRUE(refused->outcome);
+    EXPECT_EQ(refused->outcome->error, errc::store_refused);
+    EXPECT_EQ(refused->outcome->detail, "the disk is full");
+    EXPECT_LE(refused->when - begun, 1ms);
+    EXPECT_EQ(here.line.seen.size(), 1U) << "one try";
+}
+
+TEST_F(Mutex, WhoWaitsLivesThroughARefusalByTheStore) {
+    here.line.plan = [](std::size_t number, const auto&) {
+        return number < 4 ? fault::deny : fault::none;
+    };
+    EXPECT_TRUE(here.take(terms_of(1s)));
+    here.line.plan = [begun = here.line.seen.size()](std::size_t number, const auto&) {
+        return number < begun + 4 ? fault::deny : fault::none;
+    };
+    auto terms = terms_of();
+    terms.patient = true;
+    EXPECT_TRUE(here.take(terms, "other")) << "one step of a call that waits";
+}
+
+TEST_F(Mutex, ARefusalAfterATryInDoubtIsNotTheEnd) {
+    here.line.plan = [](std::size_t number, const auto&) {
+        return number == 1 ? fault::doubt : number == 2 ? fault::deny : fault::none;
+    };
+    EXPECT_TRUE(here.take()) << "the first try was granted, and is found";
+}
+
 TEST_F(Mutex, AGrantWhoseAnswerWasLostIsFoundWithTheSameFence) {
     std::optional<core::holder_id> first_holder;
     here.line.plan = [&](std::size_t number, const faulty_store::seen_batch& batch) {
@@ -624,6 +656,7 @@ TEST_F(Mutex, CancelAtAnyStepLeavesNothingHeld) {
 // together, fences rise, and after the faults everything is free again.
 TEST_F(Mutex, FaultsAtAnyOperationNeverMakeTwoHolders) {
     const fault kinds[] = {fault::refuse,
+                           fault::deny,
                            fault::lose_request,
                            fault::lose_answer,
                            fault::doubt,
