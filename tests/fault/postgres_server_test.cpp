@@ -397,12 +397,42 @@ TEST(PostgresFaults, TooManyConnectionsAreToldAndRenewalsTakeTheFirst) {
     EXPECT_EQ(renewed.what, verdict::renewed) << renewed.detail;
 }
 
-TEST_F(PostgresFault, NewerTablesAreRefused) {
+TEST_F(PostgresFault, TablesOfAnotherFormatAreRefused) {
     open();
     ASSERT_EQ(server.ask("UPDATE dibs.lease_format SET format = 999"), "1");
     postgres_peer other{server.url(), 2};
     EXPECT_EQ(other.open(), errc::newer_format);
     EXPECT_NE(other.detail.find("999"), std::string::npos) << other.detail;
+    ASSERT_EQ(server.ask("UPDATE dibs.lease_format SET format = 1"), "1");
+    postgres_peer later{server.url(), 3};
+    EXPECT_EQ(later.open(), errc::unsupported);
+    EXPECT_NE(later.detail.find("drop the schema"), std::string::npos) << later.detail;
+}
+
+/// What a crash takes of a release is its end of the grant, and only where that ends soon anyway.
+TEST_F(PostgresFault, AReleaseThatACrashUndoesKeepsTheKeyForNoLongerThanTheLease) {
+    ASSERT_TRUE(server.restart({"wal_writer_delay=10s"}));
+    open();
+    for (const auto& [key, ttl] : {std::pair{"long", 600s}, std::pair{"soon", 3s}}) {
+        const auto holder = holder_of(1);
+        // Those of a lone caller, once by the function and once by the short way.
+        ASSERT_EQ(peer.ask(acquire_of(key, holder, ttl)).what, verdict::granted);
+        ASSERT_EQ(peer.ask(release_of(key, holder)).what, verdict::released);
+        ASSERT_EQ(peer.ask(acquire_of(key, holder, ttl)).what, verdict::granted);
+        ASSERT_EQ(peer.ask(release_of(key, holder)).what, verdict::released);
+    }
+    server.crash();
+    ASSERT_TRUE(server.start());
+    EXPECT_EQ(server.ask("SELECT holder IS NULL FROM dibs.lease WHERE key = 'long'"), "t");
+    EXPECT_EQ(server.ask("SELECT holder IS NULL FROM dibs.lease WHERE key = 'soon'"), "f")
+        << "it waited for the disk";
+    const auto before = std::stoull(server.ask("SELECT fence FROM dibs.lease WHERE key = 'soon'"));
+    core::answer given;
+    ASSERT_TRUE(eventually([&] {
+        given = peer.insist(acquire_of("soon", holder_of(2)));
+        return given.what == verdict::granted;
+    }));
+    EXPECT_GT(given.fences.first, before);
 }
 
 TEST_F(PostgresFault, ADroppedSchemaIsToldAndMadeAnew) {
@@ -462,8 +492,8 @@ TEST_F(PostgresFault, AWaiterThatDiedIsPassedOver) {
     ASSERT_EQ(living.open(), std::error_code{}) << living.detail;
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
     // As a process leaves it that was killed: a session that is no more.
-    ASSERT_EQ(server.ask("INSERT INTO dibs.lease_waiter (key, process, pid, started, since) VALUES "
-                         "('k', 'dead', 2147483647, now(), 0)"),
+    ASSERT_EQ(server.ask("INSERT INTO dibs.lease_waiter (key, process, pid, started) VALUES "
+                         "('k', 'dead', 2147483647, now())"),
               "1");
     bool ready = false;
     int wakes = 0;

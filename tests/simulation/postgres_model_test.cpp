@@ -196,7 +196,8 @@ std::string text_of(const core::answer& given) {
            std::to_string(given.expires.time_since_epoch().count()) + " now " +
            std::to_string(given.now.wall.time_since_epoch().count()) + " retry " +
            std::to_string(given.retry_after.count()) + " ticket " + std::to_string(given.ticket) +
-           " position " + std::to_string(given.position) + " lost " +
+           " position " + std::to_string(given.position) + " watchers " +
+           std::to_string(given.watchers) + " lost " +
            std::to_string(static_cast<int>(given.lost)) + (given.waiters ? " waiters" : "") +
            " reason " + given.reason + " result " + text_of(given.result) + " holders" +
            text_of(given.holders);
@@ -289,7 +290,10 @@ class PostgresModel : public ::testing::Test {
         around_.locked = [this](const std::string& key) { return key == locked_; };
         around_.is_let_go = [](const std::string&) { return true; };
         around_.notified = [this](const postgres::backend::note& what) {
-            told_by_model_.insert(what.process + " " + what.key);
+            const std::string kind = what.whose == store::wake_by::other_process ? "\x02"
+                                     : what.whose == store::wake_by::own_process ? "\x03"
+                                                                                 : "";
+            told_by_model_.insert(what.process + " " + kind + what.key);
         };
         around_.timeline = 1;
     }
@@ -418,7 +422,7 @@ class PostgresModel : public ::testing::Test {
             case action::kind::unwatch:
                 static_cast<void>(ways_[one.session].ask(
                     "SELECT dibs.lease_unwatch_1(ARRAY[$1], $2)", {one.key, process}));
-                model_.unwatch(one.key, process, data_, around_);
+                postgres::backend::unwatch(one.key, process, data_);
                 return "";
             case action::kind::purge: {
                 pg::parameters with;

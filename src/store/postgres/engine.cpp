@@ -287,16 +287,20 @@ void engine::tell_losses(letters& told) {
 }
 
 void engine::notified(std::string of, core::instant now, letters& told) {
-    // An operator revoked a lease that is a lock of ours: a renewal finds that and lets go.
-    const bool revoked = of.starts_with('\x01');
-    of.erase(0, revoked ? 1 : 0);
+    // No key begins with such a byte. 1: an operator revoked a lease that is a lock of ours; a renewal
+    // finds that and lets go. 2 and 3: the step of another process, or of this one, freed a key.
+    const char kind = of.empty() || of.front() > '\x03' || of.front() < '\x01' ? '\0' : of.front();
+    of.erase(0, kind != '\0' ? 1 : 0);
     if (!of.starts_with(self_->prefix)) {
         return;
     }
     of.erase(0, self_->prefix.size());
-    if (!revoked) {
+    if (kind != '\x01') {
         if (listeners_.contains(of)) {
-            told.push_back(outside_.woken(std::move(of), wake_by::unknown));
+            told.push_back(outside_.woken(std::move(of),
+                                          kind == '\x02'   ? wake_by::other_process
+                                          : kind == '\x03' ? wake_by::own_process
+                                                           : wake_by::unknown));
         }
         return;
     }

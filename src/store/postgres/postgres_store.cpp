@@ -32,6 +32,7 @@ constexpr capabilities truths{.name = "postgres",
                               .ttl_min = 50ms,
                               .ttl_max = std::chrono::hours{24 * 365},
                               .wakes = true,
+                              .wakes_all = true,
                               .notices_death = false,
                               .shared = true,
                               .queues = true,
@@ -46,6 +47,7 @@ constexpr capabilities truths_of_sessions{.name = "postgres+advisory",
                                           .ttl_min = 50ms,
                                           .ttl_max = std::chrono::hours{24 * 365},
                                           .wakes = true,
+                                          .wakes_all = true,
                                           .notices_death = true,
                                           .shared = false,
                                           .queues = true,
@@ -59,6 +61,7 @@ constexpr capabilities truths_of_sessions{.name = "postgres+advisory",
 
 capabilities as_opened(capabilities made, core::microseconds longest_ttl, bool listens) noexcept {
     made.wakes = listens;
+    made.wakes_all = listens;
     if (longest_ttl > core::microseconds{0}) {
         made.ttl_max = longest_ttl;
     }

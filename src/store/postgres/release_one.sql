@@ -3,6 +3,10 @@
 -- nothing else is. Without a row in the answer nothing has happened, and lease_execute_1 (schema.sql)
 -- is to be asked. For sessions that are set up and keep it prepared.
 --
+-- The commit does not wait for the disk where the lease would end within a minute by itself: what
+-- comes back when the server crashes is a grant of nobody, until its time is over, and no grant of the
+-- key is acknowledged before what was written ahead of it is on the disk.
+--
 -- $1 key, $2 holder, $3 process. Answers the time, and whether another process waits for the key,
 -- which is looked at once the row is written: whoever has registered before it looked at the key is
 -- seen.
@@ -12,5 +16,8 @@ SET holder = NULL, fence_first = NULL, fence_last = NULL, attached = NULL, grant
 WHERE l.key = $1::pg_catalog.text COLLATE "C" AND l.holder = $2::pg_catalog.bytea
   AND {schema}.lease_now_1() < l.expires AND NOT l.queued
   AND (l.value IS NULL OR l.value_keep_until <= {schema}.lease_now_1())
+  AND pg_catalog.set_config('synchronous_commit',
+                            CASE WHEN l.expires < {schema}.lease_now_1() + 60000000
+                                THEN 'off' ELSE 'on' END, true) IS NOT NULL
 RETURNING {schema}.lease_now_1(),
-    {schema}.lease_released_1(l.key, l.fence, $3::pg_catalog.text)
+    {schema}.lease_released_1(l.key, $3::pg_catalog.text)

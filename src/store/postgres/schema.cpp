@@ -34,7 +34,16 @@ std::string first_value(const reply& told) {
 }
 
 trouble refused_format(const std::string& format, const address& where) {
-    if (std::atoi(format.c_str()) > schema_format) {
+    const int number = std::atoi(format.c_str());
+    if (number > 0 && number < schema_format) {
+        return {errc::unsupported,
+                where.shown + ": the tables in the schema " + where.schema + " are of format " +
+                    format + ", made before any release; this build knows " +
+                    std::to_string(schema_format) +
+                    ": drop the schema while nobody uses it (fences go on by the clock), or name "
+                    "another one (schema=…)"};
+    }
+    if (number > schema_format) {
         return {errc::newer_format,
                 where.shown + ": the tables in the schema " + where.schema + " are of format " +
                     format + ", made by a newer release; this one knows " +

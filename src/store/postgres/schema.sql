@@ -67,14 +67,12 @@ CREATE TABLE {schema}.lease_ticket (
 ) WITH (fillfactor = 70);
 
 -- Which process listens for which key. Nothing is lost with it but wake-ups, behind which everybody
--- has a timer. `woken` is the fence that the key had when the process was woken last.
+-- has a timer.
 CREATE UNLOGGED TABLE {schema}.lease_waiter (
     key text COLLATE "C",
     process text,
     pid integer NOT NULL,
     started timestamptz,
-    since bigint NOT NULL,
-    woken bigint NOT NULL DEFAULT -1,
     PRIMARY KEY (key, process)
 );
 CREATE INDEX lease_waiter_process ON {schema}.lease_waiter (process);
@@ -112,58 +110,59 @@ $body$
     WHERE g.key = p_key AND p_now < g.expires
 $body$;
 
--- Wakes one process that waits for a key: the one that was woken least lately; all, if every one has
--- been woken since the last grant, or with p_all.
-CREATE FUNCTION {schema}.lease_wake_1(p_key text, p_fence bigint, p_all boolean) RETURNS void
+-- Wakes all processes that wait for a key, after a step of p_process. Each is told whether the step
+-- was its own: a byte 3 before the key, and else a byte 2.
+CREATE FUNCTION {schema}.lease_wake_1(p_key text, p_process text) RETURNS void
 LANGUAGE plpgsql VOLATILE AS
 $body$
-DECLARE
-    v_process text;
 BEGIN
-    IF NOT p_all THEN
-        SELECT w.process INTO v_process FROM {schema}.lease_waiter w
-        WHERE w.key = p_key AND w.woken < p_fence
-          AND {schema}.lease_listens_1(w.pid, w.started)
-        ORDER BY w.woken, w.since, w.process LIMIT 1 FOR UPDATE SKIP LOCKED;
-        IF FOUND THEN
-            UPDATE {schema}.lease_waiter w SET woken = p_fence
-            WHERE w.key = p_key AND w.process = v_process;
-            PERFORM pg_notify('dibs:' || v_process, p_key);
-            RETURN;
-        END IF;
-    END IF;
-    FOR v_process IN SELECT w.process FROM {schema}.lease_waiter w
-                     WHERE w.key = p_key ORDER BY w.process FOR UPDATE SKIP LOCKED LOOP
-        UPDATE {schema}.lease_waiter w SET woken = p_fence
-        WHERE w.key = p_key AND w.process = v_process AND w.woken <> p_fence;
-        PERFORM pg_notify('dibs:' || v_process, p_key);
-    END LOOP;
+    PERFORM pg_notify('dibs:' || w.process,
+                      CASE WHEN w.process = p_process THEN E'\x03' ELSE E'\x02' END || p_key)
+    FROM {schema}.lease_waiter w WHERE w.key = p_key;
 END
 $body$;
 
--- A grant has ended: wakes one of those who wait for the key. Whether another process does.
-CREATE FUNCTION {schema}.lease_released_1(p_key text, p_fence bigint, p_process text)
+-- A grant has ended: wakes those who wait for the key. Whether another process does.
+CREATE FUNCTION {schema}.lease_released_1(p_key text, p_process text)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS
 $body$
 BEGIN
     IF NOT EXISTS (SELECT FROM {schema}.lease_waiter) THEN
         RETURN false;
     END IF;
-    PERFORM {schema}.lease_wake_1(p_key, p_fence, false);
+    PERFORM {schema}.lease_wake_1(p_key, p_process);
     RETURN EXISTS (SELECT FROM {schema}.lease_waiter w
                    WHERE w.key = p_key AND w.process <> p_process);
 END
 $body$;
 
+-- How many processes wait for a key. Only where that is many does it matter whether they still do.
+CREATE FUNCTION {schema}.lease_watchers_1(p_key text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS
+$body$
+DECLARE
+    v_all bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM {schema}.lease_waiter) THEN
+        RETURN 0;
+    END IF;
+    SELECT count(*) INTO v_all FROM {schema}.lease_waiter w WHERE w.key = p_key;
+    IF v_all > 8 THEN
+        SELECT count(*) INTO v_all FROM {schema}.lease_waiter w
+        WHERE w.key = p_key AND {schema}.lease_listens_1(w.pid, w.started);
+    END IF;
+    RETURN v_all;
+END
+$body$;
+
 -- The same for a batch that was carried out by step_some.sql, by p_until at the latest: of these
--- entries, the released ones each wake one of those who wait. Which of them another process waits for.
+-- entries, the released ones each wake those who wait. Which of them another process waits for.
 CREATE FUNCTION {schema}.lease_ended_1(p_entries bigint[], p_verbs bigint[], p_keys text[],
                                        p_until bigint, p_process text)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS
 $body$
 DECLARE
     v_entry bigint;
-    v_fence bigint;
 BEGIN
     IF p_until < (date_part('epoch', clock_timestamp()) * 1000000::float8)::bigint THEN
         PERFORM {schema}.lease_undo_1();
@@ -173,8 +172,7 @@ BEGIN
     END IF;
     FOREACH v_entry IN ARRAY p_entries LOOP
         IF p_verbs[v_entry] = 3 THEN
-            SELECT l.fence INTO v_fence FROM {schema}.lease l WHERE l.key = p_keys[v_entry];
-            PERFORM {schema}.lease_wake_1(p_keys[v_entry], v_fence, false);
+            PERFORM {schema}.lease_wake_1(p_keys[v_entry], p_process);
         END IF;
     END LOOP;
     RETURN ARRAY(SELECT a FROM unnest(p_entries) AS a
@@ -228,7 +226,7 @@ $body$;
 -- guarantee=strict; 0 without.
 --
 -- One row per entry, in any order, o_entry says which: o_what is 0 failed (o_code says why),
--- 1 granted, 2 held, 3 done, 4 blocked, 5 not ready, 6 too late, 7 renewed, 8 released, 9 finished, 10 not held
+-- 1 granted, 2 held (o_code: how many processes wait for the key), 3 done, 4 blocked, 5 not ready, 6 too late, 7 renewed, 8 released, 9 finished, 10 not held
 -- (o_code: 1 expired, 2 taken, 3 revoked, 4 gone), 11 revoked, 12 fence moved, 13 block set,
 -- 50 locked. A row with o_entries stands for all of those, all at o_now: o_firsts and o_lasts have
 -- their fences. And for each entry whose key somebody else waits for there is a row 51.
@@ -274,8 +272,6 @@ DECLARE
     v_base bigint;
     v_until bigint;
     v_wakes text[] := '{}';
-    v_wake_fences bigint[] := '{}';
-    v_wake_all boolean[] := '{}';
     v_asked bigint[] := '{}';
     v_quiet bigint := 0;  -- nothing is granted until then
     v_count bigint := coalesce(array_length(p_key, 1), 0);
@@ -284,7 +280,6 @@ DECLARE
     v_done bigint[];
     v_places tid[];
     v_released bigint[] := '{}';
-    v_released_fences bigint[] := '{}';
     v_renewed bigint[] := '{}';
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -324,9 +319,8 @@ BEGIN
                 WHERE p_verb[e.n] = 3 AND l.ctid = e.place AND l.holder = p_holder[e.n]
                   AND v_now < l.expires AND NOT l.queued
                   AND (l.value IS NULL OR l.value_keep_until <= v_now)
-                RETURNING e.n, l.fence)
-            SELECT array_agg(d.n), array_agg(d.fence) INTO o_entries, v_released_fences
-            FROM done d;
+                RETURNING e.n)
+            SELECT array_agg(d.n) INTO o_entries FROM done d;
             IF o_entries IS NOT NULL THEN
                 v_released := o_entries;
                 o_what := 8; o_firsts := NULL; o_lasts := NULL;
@@ -626,8 +620,8 @@ BEGIN
                              expires, process, who)
                         VALUES (v_key, v_holder, o_first, o_last, p_weight[i],
                                 p_flags[i] & 1 = 1, v_now, o_expires, p_process, p_who);
-                        -- A release wakes one waiter; where several fit in, each lets the next
-                        -- one know.
+                        -- Of many that a release wakes not all ask at once; where several fit in,
+                        -- each lets the others know.
                         v_freed := v_weight + p_weight[i] < p_capacity[i];
                     ELSE
                         r.holder := v_holder; r.fence_first := o_first; r.fence_last := o_last;
@@ -732,6 +726,12 @@ BEGIN
                 o_what := 8;
                 v_freed := true;
                 v_written := true;
+                -- What a crash brings back ends by itself soon: not worth a wait for the disk.
+                IF v_count = 1 AND v_mine AND p_value[i] IS NULL
+                   AND (CASE WHEN r.shared THEN g.expires ELSE r.expires END)
+                       < v_now + 60000000 THEN
+                    PERFORM set_config('synchronous_commit', 'off', true);
+                END IF;
                 IF p_value[i] IS NOT NULL THEN
                     o_what := 9;
                     r.value := p_value[i]; r.value_fence := v_base; r.value_mark := false;
@@ -798,7 +798,9 @@ BEGIN
             r.blocked_reason := CASE WHEN p_time[i] = 0 THEN NULL ELSE p_reason[i] END;
         END IF;
 
-        IF o_what = 10 THEN
+        IF o_what = 2 THEN
+            o_code := {schema}.lease_watchers_1(v_key);
+        ELSIF o_what = 10 THEN
             -- What became of it? Traces go with the next grant, so somebody else's means that one
             -- was given since.
             IF v_trace AND r.shared THEN
@@ -843,8 +845,8 @@ BEGIN
             WHERE l.key = v_key;
         END IF;
 
-        -- A result is of use to everybody. Else the head of the queue is woken; without one, one of
-        -- those who race.
+        -- A result is of use to everybody. Else the head of the queue is woken; without one, those
+        -- who race.
         IF o_what IN (7, 8, 9) THEN
             IF h.number IS NOT NULL THEN
                 o_waiters := true;
@@ -857,8 +859,6 @@ BEGIN
                 PERFORM pg_notify('dibs:' || h.process, v_key);
             ELSE
                 v_wakes := v_wakes || v_key;
-                v_wake_fences := v_wake_fences || r.fence;
-                v_wake_all := v_wake_all || (o_what = 9);
             END IF;
         END IF;
         RETURN NEXT;
@@ -867,10 +867,10 @@ BEGIN
     -- After the last row is locked: whoever has registered before it looked at a key is seen.
     IF EXISTS (SELECT FROM {schema}.lease_waiter) THEN
         FOR n IN 1 .. cardinality(v_wakes) LOOP
-            PERFORM {schema}.lease_wake_1(v_wakes[n], v_wake_fences[n], v_wake_all[n]);
+            PERFORM {schema}.lease_wake_1(v_wakes[n], p_process);
         END LOOP;
         FOR n IN 1 .. cardinality(v_released) LOOP
-            PERFORM {schema}.lease_wake_1(p_key[v_released[n]], v_released_fences[n], false);
+            PERFORM {schema}.lease_wake_1(p_key[v_released[n]], p_process);
         END LOOP;
         o_what := 51;
         o_value := NULL; o_holders := NULL;
@@ -898,39 +898,25 @@ BEGIN
             WHERE o.key = v_key AND o.process <> p_process
               AND NOT {schema}.lease_listens_1(o.pid, o.started)
             FOR UPDATE SKIP LOCKED));
-        INSERT INTO {schema}.lease_waiter AS w (key, process, pid, started, since)
-        VALUES (v_key, p_process, p_pid, v_started, {schema}.lease_now_1())
+        INSERT INTO {schema}.lease_waiter AS w (key, process, pid, started)
+        VALUES (v_key, p_process, p_pid, v_started)
         ON CONFLICT (key, process) DO UPDATE SET pid = excluded.pid, started = excluded.started;
     END LOOP;
 END
 $body$;
 
--- It does not any more; NULL: for none. One that was woken and did not take the key passes that on.
+-- It does not any more; NULL: for none.
 CREATE FUNCTION {schema}.lease_unwatch_1(p_keys text[], p_process text) RETURNS void
 LANGUAGE plpgsql VOLATILE AS
 $body$
-DECLARE
-    v_key text;
-    v_woken bigint;
-    v_fence bigint;
-    v_queued boolean;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '500', true);
     IF p_keys IS NULL THEN
-        p_keys := ARRAY(SELECT w.key FROM {schema}.lease_waiter w
-                        WHERE w.process = p_process ORDER BY w.key);
+        DELETE FROM {schema}.lease_waiter w WHERE w.process = p_process;
+    ELSE
+        DELETE FROM {schema}.lease_waiter w
+        WHERE w.process = p_process AND w.key = ANY (p_keys);
     END IF;
-    FOREACH v_key IN ARRAY p_keys LOOP
-        DELETE FROM {schema}.lease_waiter w WHERE w.key = v_key AND w.process = p_process
-        RETURNING w.woken INTO v_woken;
-        IF FOUND AND v_woken >= 0 THEN
-            SELECT l.fence, l.queued INTO v_fence, v_queued FROM {schema}.lease l
-            WHERE l.key = v_key;
-            IF v_woken = coalesce(v_fence, 0) AND NOT coalesce(v_queued, false) THEN
-                PERFORM {schema}.lease_wake_1(v_key, v_woken, false);
-            END IF;
-        END IF;
-    END LOOP;
 END
 $body$;
 

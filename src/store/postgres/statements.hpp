@@ -9,8 +9,8 @@
 
 namespace dibs::store::postgres {
 
-/// Format of the tables. A newer one is refused.
-inline constexpr int schema_format = 1;
+/// Format of the tables and of what the functions take and give. Another one is refused.
+inline constexpr int schema_format = 2;
 
 enum class statement : std::uint8_t {
     execute,

@@ -344,6 +344,9 @@ core::answer answer_in(const row& told, const core::verb& what, const caller& se
         given.reason = told.bytes(o_reason);
     }
     given.waiters = told.truth(o_waiters);
+    if (given.what == verdict::held) {
+        given.watchers = static_cast<std::uint32_t>(told.number(o_code));
+    }
     if (given.what == verdict::not_ready) {
         given.detail = self.where +
                        ": the server was promoted, or is used in this way for the first time; "

@@ -84,8 +84,10 @@ class postgres_model final : public replicated_server<postgres::tables> {
         return replicated_server::refuse(per_mille);
     }
 
-    /// What was committed is there again; who listened may be forgotten.
+    /// What was committed is there again, but for releases that did not wait for the disk; who listened
+    /// may be forgotten.
     consequence restart(core::nanoseconds down_for) override {
+        forget_releases();
         if (random_.chance(500)) {
             data_.waiters.clear();
         }
@@ -106,6 +108,8 @@ class postgres_model final : public replicated_server<postgres::tables> {
         if (auto before = std::exchange(before_unacknowledged_, nullptr)) {
             become(std::move(*before));
             fallen = fences_alone(forgotten());
+        } else {
+            forget_releases();
         }
         data_.waiters.clear();
         replicated_server::restart(random_.between(core::milliseconds{1}, core::milliseconds{500}));
@@ -150,9 +154,7 @@ class postgres_model final : public replicated_server<postgres::tables> {
     }
     void unwatch(session from, const std::string& key) override {
         replicated_server::unwatch(from, key);
-        const auto around = surroundings({});
-        model_.unwatch(key, std::to_string(from), data_, around);
-        tell_woken();
+        postgres::backend::unwatch(key, std::to_string(from), data_);
     }
     void leave(session from) override {
         replicated_server::leave(from);
@@ -252,14 +254,24 @@ class postgres_model final : public replicated_server<postgres::tables> {
         if (unacknowledged && !before_unacknowledged_) {
             before_unacknowledged_ = std::make_unique<postgres::tables>(data_);
         }
+        const bool may_release =
+            which == pg::statement::release_one || which == pg::statement::execute;
+        auto before =
+            before_releases_ || !may_release ? nullptr : std::make_unique<postgres::tables>(data_);
         auto told = model_.run(which, with, data_, surroundings(wrong));
+        if (model_.waited_for_the_disk()) {
+            before_releases_.reset();
+        } else if (before) {
+            before_releases_ = std::move(before);
+        }
         tell_woken();
         if (wrong == mishap::session_ends_after || wrong == mishap::no_answer) {
             return wrong == mishap::no_answer ? pg::reply{} : ended_session();
         }
-        if (unacknowledged) {
+        if (unacknowledged && model_.waited_for_the_disk()) {
             told.warning = "canceling wait for synchronous replication due to user request";
-        } else if (which != pg::statement::list && ::PQntuples(told.result.get()) > 0) {
+        } else if (!unacknowledged && model_.waited_for_the_disk() &&
+                   which != pg::statement::list && ::PQntuples(told.result.get()) > 0) {
             // What comes after it in the log takes it along.
             before_unacknowledged_.reset();
         }
@@ -302,6 +314,14 @@ class postgres_model final : public replicated_server<postgres::tables> {
         return around;
     }
 
+    /// They may be in the log on the disk by now, or not.
+    void forget_releases() {
+        if (auto before = std::exchange(before_releases_, nullptr); before && random_.chance(500)) {
+            before->waiters = data_.waiters;
+            become(std::move(*before));
+        }
+    }
+
     void notify(const postgres::backend::note& what) {
         const auto& all = watchers_of(what.key);
         const auto at = all.find(std::stoull(what.process));
@@ -311,7 +331,7 @@ class postgres_model final : public replicated_server<postgres::tables> {
         if (what.as_head) {
             woken_[what.key] = at->first;
         }
-        at->second(store::wake_by::unknown);
+        at->second(what.whose);
     }
     /// A later step may have taken back the ticket of one who was woken by an earlier one.
     void tell_woken() {
@@ -351,6 +371,8 @@ class postgres_model final : public replicated_server<postgres::tables> {
     /// The standby's, while something after it is committed that nobody was told of.
     std::unique_ptr<postgres::tables> before_unacknowledged_;
     sim_time standby_is_back_{};
+    /// The server's, while nothing but such releases were committed since.
+    std::unique_ptr<postgres::tables> before_releases_;
     std::map<session, std::int64_t> ears_;  ///< the server process by which it listens
     std::int64_t pids_ = 0;
     std::map<session, std::shared_ptr<const pg::caller>> callers_;

@@ -131,8 +131,6 @@ DECLARE
     v_base bigint;
     v_until bigint;
     v_wakes text[] := '{}';
-    v_wake_fences bigint[] := '{}';
-    v_wake_all boolean[] := '{}';
     v_asked bigint[] := '{}';
     v_count bigint := coalesce(array_length(p_key, 1), 0);
     v_tried bigint[] := '{}';  -- locks taken in this statement
@@ -420,7 +418,9 @@ BEGIN
             r.blocked_reason := CASE WHEN p_time[i] = 0 THEN NULL ELSE p_reason[i] END;
         END IF;
 
-        IF o_what = 10 THEN
+        IF o_what = 2 THEN
+            o_code := {schema}.lease_watchers_1(v_key);
+        ELSIF o_what = 10 THEN
             IF coalesce(r.holder = v_holder, false) THEN
                 o_code := CASE WHEN r.expires < r.granted THEN 3 ELSE 4 END;
                 IF o_code = 4 AND r.process <> p_session
@@ -473,8 +473,6 @@ BEGIN
                 PERFORM pg_notify('dibs:' || split_part(h.process, ':', 1), v_key);
             ELSE
                 v_wakes := v_wakes || v_key;
-                v_wake_fences := v_wake_fences || r.fence;
-                v_wake_all := v_wake_all || (o_what = 9);
             END IF;
         END IF;
         RETURN NEXT;
@@ -483,7 +481,7 @@ BEGIN
     o_value := NULL; o_holders := NULL; o_reason := NULL;
     IF EXISTS (SELECT FROM {schema}.lease_waiter) THEN
         FOR n IN 1 .. cardinality(v_wakes) LOOP
-            PERFORM {schema}.lease_wake_1(v_wakes[n], v_wake_fences[n], v_wake_all[n]);
+            PERFORM {schema}.lease_wake_1(v_wakes[n], p_process);
         END LOOP;
         o_what := 51;
         FOR o_entry IN SELECT a FROM unnest(v_asked) AS a

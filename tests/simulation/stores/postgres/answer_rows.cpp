@@ -137,6 +137,9 @@ void answer_rows::rest_of(const core::answer& given) {
         case verdict::blocked:
         case verdict::not_ready:
             told_.number(o_retry, given.retry_after.count());
+            if (given.what == verdict::held) {
+                told_.number(o_code, given.watchers);
+            }
             if (given.ticket != 0) {
                 told_.number(o_ticket, static_cast<std::int64_t>(given.ticket));
                 told_.number(o_position, given.position);

@@ -39,6 +39,17 @@ bool has_live(const core::record& kept, const core::holder_id& holder, core::sto
     });
 }
 
+/// A release without a result, of a lease that would end soon.
+bool is_soon_over(const core::verb& what, const core::record& kept, core::store_now now) {
+    constexpr std::chrono::minutes soon{1};
+    const auto* ending = std::get_if<core::release>(&what);
+    return ending != nullptr && !ending->result &&
+           std::any_of(kept.grants.begin(), kept.grants.end(), [&](const core::grant& one) {
+               return one.holder == ending->holder && one.live(now) &&
+                      one.expires < now.lease + soon;
+           });
+}
+
 bool answers_results(const core::verb& what) {
     return !std::holds_alternative<core::revoke>(what) &&
            !std::holds_alternative<core::block>(what);
@@ -72,6 +83,21 @@ std::optional<store::step> not_ready(const core::verb& what,
         refused.ticket = queue.mine ? store::queue_step::prolong : store::queue_step::enter;
     }
     return refused;
+}
+
+std::uint32_t watchers_of(const tables& on,
+                          const std::string& key,
+                          const backend::surroundings& around) {
+    constexpr std::size_t few = 8;
+    const auto all = on.waiters.find(key);
+    if (all == on.waiters.end()) {
+        return 0;
+    }
+    const auto live = [&](const auto& one) { return around.listens(one.second.pid); };
+    const auto count = all->second.size() > few
+                           ? std::count_if(all->second.begin(), all->second.end(), live)
+                           : static_cast<std::ptrdiff_t>(all->second.size());
+    return static_cast<std::uint32_t>(count);
 }
 
 bool waited_for_by_others(const tables& on, const std::string& key, const std::string& process) {
@@ -145,14 +171,14 @@ struct backend::transaction {
     std::vector<note> notes{};
 
     /// The server tells the same but once.
-    void notify(const std::string& process, const std::string& key, bool as_head = false) {
+    void notify(note what) {
         for (auto& one : notes) {
-            if (one.process == process && one.key == key) {
-                one.as_head = one.as_head || as_head;
+            if (one.process == what.process && one.key == what.key && one.whose == what.whose) {
+                one.as_head = one.as_head || what.as_head;
                 return;
             }
         }
-        notes.push_back({process, key, as_head});
+        notes.push_back(std::move(what));
     }
 };
 
@@ -214,6 +240,7 @@ reply backend::run(store::postgres::statement which,
                    tables& on,
                    const surroundings& around) {
     const arguments given{with};
+    waited_for_the_disk_ = true;
     switch (which) {
         case store::postgres::statement::execute:
             return execute(given, on, around);
@@ -240,12 +267,7 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
     const store::rules_context context{now_of(now_us), number_of(asked.process, asked.who), *this};
     transaction doing{on, around};
 
-    struct wish {
-        std::string key;
-        std::int64_t fence = 0;
-        bool all = false;
-    };
-    std::vector<wish> wishes;
+    std::vector<std::string> freed;
     std::vector<std::size_t> waited_for;
     const bool acquires =
         std::any_of(asked.entries.begin(), asked.entries.end(), [](const auto& one) {
@@ -285,6 +307,8 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
         const auto queue = row.line.look(store::ticket_holder(what), context.now, nobody_is_gone);
         auto found = store::describe(key, row.kept, context).result;
         auto waits = not_ready(what, row, context, queue, quiet);
+        waited_for_the_disk_ =
+            asked.entries.size() > 1 || !is_soon_over(what, row.kept, context.now);
         auto taken = waits ? std::move(*waits) : store::apply(what, row.kept, context, queue);
         row.line.carry_out(taken, what, row.last_ticket, context);
         auto& given = taken.reply;
@@ -303,10 +327,13 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
             waited_for.push_back(at);
         }
         if (taken.freed && head != nullptr && given.what != verdict::finished) {
-            doing.notify(processes_.at(head->process).process, key, true);
+            doing.notify(
+                {processes_.at(head->process).process, key, store::wake_by::unknown, true});
         } else if (taken.freed) {
-            wishes.push_back(
-                {key, static_cast<std::int64_t>(row.kept.fence), given.what == verdict::finished});
+            freed.push_back(key);
+        }
+        if (given.what == verdict::held) {
+            given.watchers = watchers_of(on, key, around);
         }
 
         const bool short_way = asked.entries.size() > 1 && asked.entries[at].simple && is_there &&
@@ -325,8 +352,8 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
         }
         doing.done.emplace_back(what, std::move(given));
     }
-    for (const auto& one : wishes) {
-        wake(doing, one.key, one.fence, one.all);
+    for (const auto& key : freed) {
+        wake(doing, key, asked.process);
     }
     for (const auto at : waited_for) {
         if (waited_for_by_others(on, core::key_of(asked.entries[at].what), asked.process)) {
@@ -353,6 +380,7 @@ reply backend::execute_one(const one_step& asked, tables& on, const surroundings
             return refused("55P03", "canceling statement due to lock timeout");
         }
         transaction doing{on, around};
+        waited_for_the_disk_ = !is_soon_over(asked.what, change->row->kept, context.now);
         change->row->kept = std::move(change->kept);
         told.begin();
         if (acquires) {
@@ -360,7 +388,7 @@ reply backend::execute_one(const one_step& asked, tables& on, const surroundings
             told.number(a_first, static_cast<std::int64_t>(change->reply.fences.first));
             told.number(a_last, static_cast<std::int64_t>(change->reply.fences.last));
         } else {
-            wake(doing, key, static_cast<std::int64_t>(change->row->kept.fence), false);
+            wake(doing, key, asked.process);
             change->reply.waiters = waited_for_by_others(on, key, asked.process);
             told.number(r_now, around.now_us);
             told.truth(r_waiters, change->reply.waiters);
@@ -404,7 +432,7 @@ reply backend::execute_some(const some_steps& asked, tables& on, const surroundi
         told.number(s_first, static_cast<std::int64_t>(change->reply.fences.first));
         told.number(s_last, static_cast<std::int64_t>(change->reply.fences.last));
         if (std::holds_alternative<core::release>(what)) {
-            wake(doing, key, static_cast<std::int64_t>(change->row->kept.fence), false);
+            wake(doing, key, asked.process);
         }
         if (!std::holds_alternative<core::acquire>(what) &&
             waited_for_by_others(on, key, asked.process)) {
@@ -421,32 +449,17 @@ reply backend::execute_some(const some_steps& asked, tables& on, const surroundi
     return whole;
 }
 
-/// The process that was woken least lately; all, if every one has been woken since the last grant.
-void backend::wake(transaction& in, const std::string& key, std::int64_t fence, bool all) {
+/// All that wait for the key; each is told whether the step was its own.
+void backend::wake(transaction& in, const std::string& key, const std::string& process) {
     const auto found = in.on.waiters.find(key);
     if (found == in.on.waiters.end()) {
         return;
     }
-    if (!all) {
-        std::pair<const std::string, waiter>* next = nullptr;
-        for (auto& one : found->second) {
-            const auto order = [](const auto& of) {
-                return std::tuple{of.second.woken, of.second.since, of.first};
-            };
-            if (one.second.woken < fence && in.around.listens(one.second.pid) &&
-                (next == nullptr || order(one) < order(*next))) {
-                next = &one;
-            }
-        }
-        if (next != nullptr) {
-            next->second.woken = fence;
-            in.notify(next->first, key);
-            return;
-        }
-    }
-    for (auto& [process, one] : found->second) {
-        one.woken = fence;
-        in.notify(process, key);
+    for (const auto& [waiting, one] : found->second) {
+        in.notify(
+            {waiting,
+             key,
+             waiting == process ? store::wake_by::own_process : store::wake_by::other_process});
     }
 }
 
@@ -461,36 +474,14 @@ void backend::watch(const std::string& key,
     std::erase_if(all, [&](const auto& one) {
         return one.first != process && !around.listens(one.second.pid);
     });
-    const auto [at, is_new] = all.emplace(process, waiter{pid, around.now_us, -1});
-    if (!is_new) {
-        at->second.pid = pid;
-    }
+    all[process].pid = pid;
 }
 
-void backend::unwatch(const std::string& key,
-                      const std::string& process,
-                      tables& on,
-                      const surroundings& around) {
+void backend::unwatch(const std::string& key, const std::string& process, tables& on) {
     const auto all = on.waiters.find(key);
-    const auto one =
-        all == on.waiters.end() ? decltype(all->second.begin()){} : all->second.find(process);
-    if (all == on.waiters.end() || one == all->second.end()) {
-        return;
-    }
-    const auto woken = one->second.woken;
-    all->second.erase(one);
-    const auto row = on.leases.find(key);
-    const auto fence =
-        row == on.leases.end() ? 0 : static_cast<std::int64_t>(row->second.kept.fence);
-    const bool queued = row != on.leases.end() && !row->second.line.empty();
-    transaction doing{on, around};
-    if (woken >= 0 && woken == fence && !queued) {
-        wake(doing, key, fence, false);
-    }
-    if (all->second.empty()) {
+    if (all != on.waiters.end() && all->second.erase(process) > 0 && all->second.empty()) {
         on.waiters.erase(all);
     }
-    commit(doing);
 }
 
 reply backend::list(const arguments& with, const tables& on, const surroundings& around) const {

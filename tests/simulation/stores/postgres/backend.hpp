@@ -10,6 +10,7 @@
 #include "simulation/stores/postgres/tables.hpp"
 #include "store/postgres/carrier.hpp"
 #include "store/record/rules.hpp"
+#include "store/store.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,8 @@ class backend final : public store::parties {
     struct note {
         std::string process;
         std::string key;
+        /// Whose step it was, as the message says.
+        store::wake_by whose = store::wake_by::unknown;
         bool as_head = false;  ///< of the queue
     };
     struct surroundings {
@@ -46,16 +49,16 @@ class backend final : public store::parties {
                                              tables& on,
                                              const surroundings& around);
 
+    /// Whether the last statement waited for the disk: else a crash may undo it.
+    [[nodiscard]] bool waited_for_the_disk() const noexcept { return waited_for_the_disk_; }
+
     /// lease_watch_1 and lease_unwatch_1, of one key.
     void watch(const std::string& key,
                const std::string& process,
                std::int64_t pid,
                tables& on,
                const surroundings& around) const;
-    void unwatch(const std::string& key,
-                 const std::string& process,
-                 tables& on,
-                 const surroundings& around);
+    static void unwatch(const std::string& key, const std::string& process, tables& on);
 
     /// Stands in the records for who it is.
     [[nodiscard]] core::party who(std::uint64_t number) const override;
@@ -83,13 +86,14 @@ class backend final : public store::parties {
     [[nodiscard]] static store::postgres::reply purge(const arguments& with,
                                                       tables& on,
                                                       const surroundings& around);
-    static void wake(transaction& in, const std::string& key, std::int64_t fence, bool all);
+    static void wake(transaction& in, const std::string& key, const std::string& process);
     static void commit(transaction& in);
     [[nodiscard]] std::vector<std::string> holder_texts(const core::record& of,
                                                         core::store_now now) const;
 
     std::vector<known_process> processes_;
     std::map<std::string, std::uint64_t> numbers_;
+    bool waited_for_the_disk_ = true;
 };
 
 }  // namespace dibs::simulation::postgres

@@ -20,11 +20,9 @@ struct lease_row {
     store::ticket_line line;
 };
 
-/// `lease_waiter`. `woken` is the fence that the key had when the process was woken last.
+/// `lease_waiter`.
 struct waiter {
     std::int64_t pid = 0;
-    std::int64_t since = 0;
-    std::int64_t woken = -1;
 };
 
 /// `lease_epoch`.
