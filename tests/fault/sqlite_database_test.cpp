@@ -124,12 +124,12 @@ TEST_F(SqliteDatabase, RecordsThatNobodyNeedsAreForgottenInSmallSteps) {
     const auto step = [&] { run({renew_of("live", holder_of(1000), 24h * 20)}); };
     step();
     EXPECT_GT(records(), many / 2) << "not all at once";
-    for (int at = 0; at < 400; ++at) {
+    for (int at = 0; at < 600; ++at) {
         step();
     }
     EXPECT_EQ(records(), many / 4 + 1) << "kept results and live leases stay";
     world_.store_clock.advance(47h);
-    for (int at = 0; at < 400; ++at) {
+    for (int at = 0; at < 600; ++at) {
         step();
     }
     EXPECT_EQ(records(), 1U) << "results go when they need not be kept any longer";
@@ -139,7 +139,7 @@ TEST_F(SqliteDatabase, FencesOutliveTheRecordThatHadThem) {
     const auto before = run({acquire_of("k", holder_of(1))}).front().fences.last;
     ASSERT_EQ(run({release_of("k", holder_of(1))}).front().what, core::verdict::released);
     world_.store_clock.advance(1h);
-    for (std::uint64_t at = 0; at < 64; ++at) {
+    for (std::uint64_t at = 0; at < 512; ++at) {
         run({acquire_of("other", holder_of(2))});
     }
     ASSERT_EQ(records(), 1U);
@@ -152,7 +152,7 @@ TEST_F(SqliteDatabase, ARecordWhoseFenceIsAheadOfTheCalendarStays) {
     ASSERT_EQ(run({release_of("k", holder_of(1))}).front().what, core::verdict::released);
     world_.store_clock.step_wall(-24h);
     world_.store_clock.advance(2h);
-    for (std::uint64_t at = 0; at < 64; ++at) {
+    for (std::uint64_t at = 0; at < 512; ++at) {
         run({acquire_of("other", holder_of(2))});
     }
     EXPECT_EQ(records(), 2U);

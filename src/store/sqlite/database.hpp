@@ -176,9 +176,8 @@ class database {
     std::atomic<bool> giving_up_ = false;
 
     std::int64_t purge_cursor_ = -1;  // -1: nowhere yet
-    /// After so many steps some records are looked at, and those that nobody needs any more are removed.
-    static constexpr std::size_t purge_every = 16;
-    std::size_t purge_debt_ = purge_every;
+    std::size_t purge_debt_ = 0;
+    std::size_t purge_due_ = 0;  // at which debt records are looked at
 };
 
 }  // namespace dibs::store::sqlite

@@ -368,6 +368,7 @@ int records::save_row(std::string_view key,
     }
     if (is_new) {
         changed.id = sqlite3_last_insert_rowid(db_);
+        ++made_;
     }
     return SQLITE_OK;
 }

@@ -116,6 +116,9 @@ class records {
     /// A quick look before the whole record is read.
     [[nodiscard]] static bool perhaps_idle(statement& row, core::fence_number below);
     int read_row(statement& row, core::store_now now, const gone_query& gone, found_record& found);
+    /// How many records were made since it was asked last, those of undone transactions included.
+    [[nodiscard]] std::size_t take_made() noexcept { return std::exchange(made_, 0); }
+
     int read_parts(core::store_now now, found_record& found);
     void take_state(const state_bytes& state, core::store_now now, found_record& found);
     void recall(const record_cache::row& known, core::store_now now, found_record& found);
@@ -149,6 +152,7 @@ class records {
     statement result_, write_result_, delete_result_;
     statement hold_, write_hold_, delete_hold_;
 };
+    std::size_t made_ = 0;
 
 template <typename Each>
 int records::list(std::string_view prefix,

@@ -17,8 +17,13 @@ namespace {
 
 using core::microseconds;
 
-/// More are looked at than can be made, so the file does not grow by records alone.
+/// So many records are looked at, and those that nobody needs any more are removed: after so many
+/// steps, if some were found the last time, and else after as many times more, for a look in vain
+/// costs as much as several steps. A new record counts as that many steps, so more are looked at
+/// than can be made, and the file does not grow by records alone.
 constexpr std::int64_t purge_rows = 32;
+constexpr std::size_t purge_every = 16;
+constexpr std::size_t purge_rarely = 16;
 /// A record that was granted lately stays: making it anew costs more than keeping it.
 constexpr microseconds purge_age = std::chrono::minutes{10};
 
@@ -220,8 +225,8 @@ int database::wake_next(const std::string& key,
 }
 
 int database::tidy(core::store_now now, std::size_t steps) {
-    purge_debt_ += steps;
-    if (purge_debt_ >= purge_every) {
+    purge_debt_ += steps + purge_rarely * records_.take_made();
+    if (purge_debt_ >= purge_due_) {
         purge_debt_ = 0;
         if (purge_cursor_ < 0) {
             // Short-lived processes must not all look at the same records.
@@ -229,13 +234,18 @@ int database::tidy(core::store_now now, std::size_t steps) {
                 world_.draw() % (static_cast<std::uint64_t>(records_.last()) + 1));
         }
         const auto old = std::max(now.wall.time_since_epoch() - purge_age, microseconds{0});
-        const int code =
-            records_.purge(purge_cursor_,
-                           purge_rows,
-                           static_cast<core::fence_number>(old.count()),
-                           now,
-                           gone_,
-                           [&](const found_record& one) { return purgeable(one.kept, now); });
+        bool found = false;
+        const int code = records_.purge(purge_cursor_,
+                                        purge_rows,
+                                        static_cast<core::fence_number>(old.count()),
+                                        now,
+                                        gone_,
+                                        [&](const found_record& one) {
+                                            const bool goes = purgeable(one.kept, now);
+                                            found = found || goes;
+                                            return goes;
+                                        });
+        purge_due_ = found ? purge_every : purge_every * purge_rarely;
         if (code != SQLITE_OK) {
             return code;
         }
