@@ -161,6 +161,7 @@ class database {
     statement begin_, begin_reading_, commit_, rollback_, savepoint_, undo_savepoint_,
         release_savepoint_;
     records records_;
+    found_record entrys_record_;  // of the step that is being carried out
     processes who_;
     waiters waiters_;
     tickets tickets_;

@@ -59,6 +59,11 @@ void database::run(const group& work, aftermath& after) {
 }
 
 void database::collect(const group& work, units& all) const {
+    auto count = work.enrolments.size() + work.lost.size();
+    for (const auto& of : work.batches) {
+        count += of.entries.size();
+    }
+    all.reserve(count);
     for (auto* enrols : work.enrolments) {
         unit one;
         one.enrols = enrols;

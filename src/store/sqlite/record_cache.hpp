@@ -58,8 +58,8 @@ class record_cache {
     /// Null: ask the file. Lives until the next call of anything else.
     [[nodiscard]] const row* find(std::string_view key) {
         check();
-        const auto found = rows_.find(key);
-        return found == rows_.end() ? nullptr : &found->second;
+        auto* const found = known(key);
+        return found == nullptr ? nullptr : &found->second;
     }
 
     /// Forgets everything if this connection changed a row unannounced.
@@ -71,14 +71,14 @@ class record_cache {
 
     /// As it was read.
     void remember(std::string_view key, const row& found) {
+        if (auto* const before = known(key); before != nullptr) {
+            before->second = found;
+            return;
+        }
         if (rows_.size() >= rows_max) {
             rows_.clear();
         }
-        if (const auto known = rows_.find(key); known != rows_.end()) {
-            known->second = found;
-        } else {
-            rows_.emplace(key, found);
-        }
+        latest_ = &*rows_.emplace(key, found).first;
     }
 
     // Announcements. Requires: `check` before the change, and that nothing but this key's record
@@ -89,12 +89,14 @@ class record_cache {
     }
     void forget(std::string_view key) {
         changes_ = sqlite3_total_changes(db_);
-        if (const auto known = rows_.find(key); known != rows_.end()) {
-            rows_.erase(known);
+        latest_ = nullptr;
+        if (const auto gone = rows_.find(key); gone != rows_.end()) {
+            rows_.erase(gone);
         }
     }
 
     void clear() {
+        latest_ = nullptr;
         rows_.clear();
         changes_ = sqlite3_total_changes(db_);
     }
@@ -117,8 +119,20 @@ class record_cache {
         }
     };
 
+    using rows = std::unordered_map<std::string, row, by_text, std::equal_to<>>;
+
+    /// Null: not remembered. A step asks for the row of its key and then writes it.
+    [[nodiscard]] rows::value_type* known(std::string_view key) {
+        if (latest_ == nullptr || latest_->first != key) {
+            const auto found = rows_.find(key);
+            latest_ = found == rows_.end() ? nullptr : &*found;
+        }
+        return latest_;
+    }
+
     sqlite3* db_ = nullptr;
-    std::unordered_map<std::string, row, by_text, std::equal_to<>> rows_;
+    rows rows_;
+    rows::value_type* latest_ = nullptr;  ///< of `rows_`: the one that was asked for last
     std::uint64_t version_ = unreadable;
     bool settled_ = false;
     int changes_ = 0;

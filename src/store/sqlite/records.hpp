@@ -46,6 +46,14 @@ struct found_record {
         std::vector<std::pair<core::holder_id, std::int64_t>> other_boots;
     } was;
 
+    /// As new, but with the memory that it has.
+    void reset() {
+        auto room = std::move(kept.grants);
+        room.clear();
+        *this = {};
+        kept.grants = std::move(room);
+    }
+
     [[nodiscard]] bool readable() const noexcept { return format <= core::record_format; }
     /// As it was found: in one row, of this release's format and this boot.
     [[nodiscard]] bool plain() const noexcept {
@@ -108,6 +116,9 @@ class records {
                             const gone_query& gone,
                             Forget forget);
 
+    /// How many records were made since it was asked last, those of undone transactions included.
+    [[nodiscard]] std::size_t take_made() noexcept { return std::exchange(made_, 0); }
+
     /// The largest id, 0 when there is none or it cannot be read.
     [[nodiscard]] std::int64_t last();
 
@@ -116,9 +127,6 @@ class records {
     /// A quick look before the whole record is read.
     [[nodiscard]] static bool perhaps_idle(statement& row, core::fence_number below);
     int read_row(statement& row, core::store_now now, const gone_query& gone, found_record& found);
-    /// How many records were made since it was asked last, those of undone transactions included.
-    [[nodiscard]] std::size_t take_made() noexcept { return std::exchange(made_, 0); }
-
     int read_parts(core::store_now now, found_record& found);
     void take_state(const state_bytes& state, core::store_now now, found_record& found);
     void recall(const record_cache::row& known, core::store_now now, found_record& found);
@@ -144,6 +152,7 @@ class records {
     sqlite3* db_ = nullptr;
     std::int64_t boot_ = 0;
     bool many_ = false;
+    std::size_t made_ = 0;
     record_cache cache_;
     in_place in_place_;
     statement find_, list_, scan_, last_;
@@ -152,7 +161,6 @@ class records {
     statement result_, write_result_, delete_result_;
     statement hold_, write_hold_, delete_hold_;
 };
-    std::size_t made_ = 0;
 
 template <typename Each>
 int records::list(std::string_view prefix,

@@ -43,7 +43,8 @@ bool makes_detached(const core::verb& what, core::verdict verdict) {
 int database::apply_entry(unit& one, const rules_context& context, aftermath& after) {
     const auto& what = one.entry->what;
     const auto& key = core::key_of(what);
-    found_record found;
+    auto& found = entrys_record_;
+    found.reset();
     if (const int code = records_.find(key, context.now, gone_, found); code != SQLITE_OK) {
         return code;
     }
