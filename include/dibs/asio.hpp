@@ -25,17 +25,18 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
-#include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,10 +67,10 @@ class arrivals {
     [[nodiscard]] bool empty() const noexcept { return !first_; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    void add(std::unique_ptr<arrival> one) noexcept {
-        auto* const last = one.get();
-        (last_ != nullptr ? last_->next : first_) = std::move(one);
-        last_ = last;
+    void add_first(std::unique_ptr<arrival> one) noexcept {
+        last_ = last_ != nullptr ? last_ : one.get();
+        one->next = std::move(first_);
+        first_ = std::move(one);
         ++size_;
     }
 
@@ -97,6 +98,50 @@ class arrivals {
     std::size_t size_ = 0;
 };
 
+/// Memory for the handlers of one kind, kept by the thread that they have come home to: mostly that
+/// makes the next ones. Asio keeps two blocks of all kinds together.
+template <typename Handler>
+class handler_memory {
+  public:
+    [[nodiscard]] static void* take(std::size_t bytes) {
+        auto& kept = kept_;
+        if (kept.first == nullptr) {
+            return ::operator new(bytes);
+        }
+        --kept.count;
+        return std::exchange(kept.first, *static_cast<void**>(kept.first));
+    }
+
+    static void give(void* block) noexcept {
+        auto& kept = kept_;
+        if (kept.count == blocks_max) {
+            ::operator delete(block);
+            return;
+        }
+        *::new (block) void* = std::exchange(kept.first, block);
+        ++kept.count;
+    }
+
+  private:
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    static constexpr std::size_t blocks_max = 0;  // a block used again would hide a use after free
+#else
+    static constexpr std::size_t blocks_max = 64;
+#endif
+    struct pile {
+        void* first = nullptr;
+        std::size_t count = 0;
+
+        ~pile() {
+            count = blocks_max;  // what goes after this is not kept
+            while (first != nullptr) {
+                ::operator delete(std::exchange(first, *static_cast<void**>(first)));
+            }
+        }
+    };
+    static inline thread_local pile kept_;
+};
+
 /// The completions that are on their way to one io_context. A store answers many calls at once; one
 /// post for all of them wakes the context's thread once, where a post for each would wake it, and
 /// take its lock, as many times. Every thread of the context may come for the next one, so that a
@@ -108,6 +153,9 @@ class homecoming final : public boost::asio::execution_context::service {
 
     explicit homecoming(boost::asio::execution_context& home)
         : service(home), home_(static_cast<boost::asio::io_context&>(home)) {}
+    ~homecoming() override { shutdown(); }
+    homecoming(const homecoming&) = delete;
+    homecoming& operator=(const homecoming&) = delete;
 
     static homecoming& of(boost::asio::io_context& home) {
         // A call is mostly started by one that has come home: then there is nothing to look up.
@@ -120,12 +168,15 @@ class homecoming final : public boost::asio::execution_context::service {
 
     /// Any thread.
     void add(std::unique_ptr<arrival> one) {
-        {
-            const std::lock_guard lock(on_the_way_mutex_);
-            on_the_way_.add(std::move(one));
-            if (std::exchange(called_, true)) {
-                return;
-            }
+        auto* const mine = one.release();
+        auto* before = on_the_way_.load(std::memory_order_relaxed);
+        do {
+            static_cast<void>(mine->next.release());  // it is not ours until the exchange
+            mine->next.reset(before);
+        } while (!on_the_way_.compare_exchange_weak(
+            before, mine, std::memory_order_release, std::memory_order_relaxed));
+        if (before != nullptr) {
+            return;  // whoever brought the first one calls
         }
         // What is on the way has not come in before this, so the context has work until it is posted.
         // Asio lets go of its lock before it wakes a thread, which may have found no work left by
@@ -149,19 +200,24 @@ class homecoming final : public boost::asio::execution_context::service {
     static inline thread_local homecoming* inside_ = nullptr;
 
     void come_in() {
-        arrivals came;
-        {
-            const std::lock_guard lock(on_the_way_mutex_);
-            came = std::exchange(on_the_way_, {});
-            called_ = false;
-        }
         std::size_t waiting = 0;
         {
             const std::lock_guard lock(mutex_);
-            arrived_.add(std::move(came));
+            arrived_.add(take_on_the_way());
             waiting = arrived_.size();
         }
         run(waiting);
+    }
+
+    /// In the order in which they came: they lie there the other way round.
+    arrivals take_on_the_way() noexcept {
+        std::unique_ptr<arrival> rest(on_the_way_.exchange(nullptr, std::memory_order_acquire));
+        arrivals came;
+        while (auto one = std::move(rest)) {
+            rest = std::move(one->next);
+            came.add_first(std::move(one));
+        }
+        return came;
     }
 
     void help() {
@@ -197,24 +253,26 @@ class homecoming final : public boost::asio::execution_context::service {
         }
     }
 
-    void shutdown() override {
+    void shutdown() noexcept override {
         // One by one: what goes with a handler may bring another one here.
         for (;;) {
             std::unique_ptr<arrival> one;
-            const std::scoped_lock lock(mutex_, on_the_way_mutex_);
-            auto& from = arrived_.empty() ? on_the_way_ : arrived_;
-            if (from.empty()) {
+            const std::lock_guard lock(mutex_);
+            if (arrived_.empty()) {
+                arrived_.add(take_on_the_way());
+            }
+            if (arrived_.empty()) {
                 return;
             }
-            one = from.take_first();
+            one = arrived_.take_first();
         }
     }
 
     boost::asio::io_context& home_;
 
-    std::mutex on_the_way_mutex_;
-    arrivals on_the_way_;
-    bool called_ = false;  ///< somebody will come in, or is about to post that
+    /// The latest one, which names those before it. When there are any, somebody will come in, or is
+    /// about to post that.
+    std::atomic<arrival*> on_the_way_{nullptr};
 
     std::mutex mutex_;
     arrivals arrived_;
@@ -259,14 +317,12 @@ class asio_handler final : public Base, private arrival {
         }
     }
 
+    static_assert(alignof(Handler) <= alignof(std::max_align_t));
     // Each call makes one, and mostly where the one before has gone.
     static void* operator new(std::size_t bytes) {
-        return boost::asio::recycling_allocator<std::byte>{}.allocate(bytes);
+        return handler_memory<asio_handler>::take(bytes);
     }
-    static void operator delete(void* gone, std::size_t bytes) noexcept {
-        boost::asio::recycling_allocator<std::byte>{}.deallocate(static_cast<std::byte*>(gone),
-                                                                 bytes);
-    }
+    static void operator delete(void* gone) noexcept { handler_memory<asio_handler>::give(gone); }
 
     void complete(std::error_code error, Result result) override {
         std::make_unique<asio_handler>(std::move(handler_))

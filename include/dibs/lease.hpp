@@ -50,14 +50,18 @@ enum class release_outcome {
 class lease {
   public:
     /// An empty handle.
-    lease() noexcept;
-    lease(lease&& other) noexcept;
+    lease() noexcept = default;
+    lease(lease&& other) noexcept = default;
     lease& operator=(lease&& other) noexcept;
 
     /// Gives the lease back, by holder id, if it is still held. Does not wait for the store to
     /// answer and does not throw; a release that fails ends by expiry. Call release() to learn how
     /// it went. Allowed inside a callback on lost().
-    ~lease();
+    ~lease() {
+        if (handle_) {
+            drop();
+        }
+    }
 
     /// The key, as it was acquired. Empty for an empty handle.
     [[nodiscard]] const std::string& key() const noexcept;
@@ -109,6 +113,7 @@ class lease {
   private:
     friend struct detail::lease_access;
     explicit lease(std::shared_ptr<detail::lease_handle> handle) noexcept;
+    void drop() noexcept;
 
     std::shared_ptr<detail::lease_handle> handle_;
 };

@@ -46,9 +46,7 @@ void lease_access::drop(std::shared_ptr<lease_handle> handle) noexcept {
 
 }  // namespace detail
 
-lease::lease() noexcept = default;
 lease::lease(std::shared_ptr<detail::lease_handle> handle) noexcept : handle_(std::move(handle)) {}
-lease::lease(lease&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
 
 lease& lease::operator=(lease&& other) noexcept {
     if (this != &other) {
@@ -57,7 +55,7 @@ lease& lease::operator=(lease&& other) noexcept {
     return *this;
 }
 
-lease::~lease() {
+void lease::drop() noexcept {
     detail::lease_access::drop(std::move(handle_));
 }
 

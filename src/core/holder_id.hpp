@@ -8,6 +8,7 @@
 #include <array>
 #include <compare>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@ namespace dibs::core {
 struct holder_id {
     std::array<std::byte, 16> bytes{};
 
-    friend bool operator==(const holder_id&, const holder_id&) = default;
+    friend bool operator==(const holder_id& left, const holder_id& right) noexcept {
+        return std::memcmp(left.bytes.data(), right.bytes.data(), sizeof left.bytes) == 0;
+    }
     friend auto operator<=>(const holder_id&, const holder_id&) = default;
 
     [[nodiscard]] bool empty() const noexcept { return *this == holder_id{}; }
