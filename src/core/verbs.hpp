@@ -7,6 +7,7 @@
 // operator's hold. Every answer says whether the step took effect: yes, no, or unknown. The three
 // are never folded into one another.
 
+#include "core/boxed.hpp"
 #include "core/fence.hpp"
 #include "core/holder_id.hpp"
 #include "core/time.hpp"
@@ -97,12 +98,12 @@ struct acquire {
     holder_id holder;
     microseconds ttl{};
     std::uint32_t fences = 1;  ///< how many are wanted; fewer may come, never none
-    fence_number floor = 0;    ///< the fence must exceed this one too
-    share part{};
     attachment attached = attachment::attached;
     bool traced = true;  ///< what became of it is known beyond its expiry: a late finish is taken,
                          ///< and a loss has its cause. Without, a store may know nothing of it then
-    std::optional<result_to_keep> mark;      ///< written in the same step as the grant
+    fence_number floor = 0;  ///< the fence must exceed this one too
+    share part{};
+    boxed<result_to_keep> mark;              ///< written in the same step as the grant
     fence_number seen = 0;                   ///< a result by a fence <= seen counts as not fresh
     std::optional<store_instant> not_after;  ///< refused when the store executes it later than this
     microseconds
@@ -132,7 +133,7 @@ struct renew {
 struct release {
     std::string key;
     holder_id holder;
-    std::optional<result_to_keep> result;
+    boxed<result_to_keep> result;
     bool late = false;  ///< with a result: also after expiry, as long as no later grant was given
 };
 
@@ -203,6 +204,10 @@ enum class loss : std::uint8_t {
 struct answer {
     verdict what = verdict::failed;
     effect took = effect::unknown;
+    loss lost = loss::none;  ///< not_held
+    bool waiters = false;    ///< renewed, released, finished: other processes wait for the key
+    std::uint32_t watchers =
+        0;  ///< held: processes that watch the key, where a release wakes all of them; 0: not known
 
     std::error_code error;  ///< with `failed`
     std::string detail;     ///< the store's own words, for people
@@ -211,19 +216,13 @@ struct answer {
     store_instant expires;  ///< granted, renewed: by the store's clock
     store_now now{};        ///< when the step was executed (effect::yes); a `released` may not say
 
-    std::optional<kept_result>
-        result;  ///< in every answer to acquire, renew and release, if there is one
+    boxed<kept_result> result;  ///< in every answer to acquire, renew and release, if there is one
     std::vector<holder_info> holders;  ///< held, fence_moved
-    loss lost = loss::none;            ///< not_held
-    bool waiters = false;  ///< renewed, released, finished: other processes wait for the key
     microseconds
         retry_after{};   ///< blocked (until it ends), not_ready, held (until the first expiry)
     std::string reason;  ///< blocked
-    std::uint32_t watchers =
-        0;                     ///< held: processes that watch the key, where a release wakes all of
-                               ///< them; 0: not known
-    std::uint64_t ticket = 0;  ///< held, blocked, not_ready: this holder's number in the queue;
-                               ///< rises with arrival. 0: it has none
+    std::uint64_t ticket = 0;    ///< held, blocked, not_ready: this holder's number in the queue;
+                                 ///< rises with arrival. 0: it has none
     std::uint32_t position = 0;  ///< with `ticket`: 1 is the head; exact up to `position_exact`
     bool will_notify = false;  ///< held, and asked with `notify`: word was left. Otherwise a watch
                                ///< is needed to be woken
@@ -253,7 +252,7 @@ struct record_info {
     std::uint32_t waiters = 0;         ///< processes that wait
     std::uint32_t queued = 0;          ///< those who stand in the queue
     std::vector<queued_info> queue;    ///< the first of them, in order, up to `queue_shown`
-    std::optional<kept_result> result;
+    boxed<kept_result> result;
     microseconds blocked_for{};  ///< 0: not blocked
     std::string blocked_reason;
 };

@@ -143,7 +143,7 @@ void cached_value::answered(const flight_ptr& which, bool with_intent, mutex_out
 }
 
 /// False: it is nothing that can be used, and all callers were told so.
-bool cached_value::read(const std::optional<core::kept_result>& found, instant sent) {
+bool cached_value::read(const core::boxed<core::kept_result>& found, instant sent) {
     if (!found) {
         known_.reset();
         return true;
@@ -210,7 +210,7 @@ void cached_value::read_under_lease(const flight_ptr& which, bool with_intent) {
                         keys.release(which->lease, [](release_reply) {});
                         return;
                     }
-                    std::optional<core::kept_result> found;
+                    core::boxed<core::kept_result> found;
                     if (!page.records.empty() && page.records.front().key == terms_.key) {
                         found = std::move(page.records.front().result);
                     }

@@ -156,7 +156,7 @@ class cached_value {
     void fly();
     void ask(const flight_ptr& which, bool with_intent);
     void answered(const flight_ptr& which, bool with_intent, mutex_outcome outcome);
-    [[nodiscard]] bool read(const std::optional<core::kept_result>& found, core::instant sent);
+    [[nodiscard]] bool read(const core::boxed<core::kept_result>& found, core::instant sent);
     void read_under_lease(const flight_ptr& which, bool with_intent);
     void granted(const flight_ptr& which, bool with_intent);
     void give_back(const flight_ptr& which, const core::kept_result& found);

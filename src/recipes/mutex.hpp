@@ -48,7 +48,7 @@ struct mutex_terms {
     core::share part{};    ///< more than one holder: of a key that is shared
     bool patient = false;  ///< without a wait, but for one who waits: see mutex::failed
     bool queue = false;  ///< wait in the order of the store's queue; without effect without `wait`
-    std::optional<core::result_to_keep>
+    core::boxed<core::result_to_keep>
         mark;                     ///< written with the grant; such a lease is never handed on
     core::fence_number seen = 0;  ///< a result by a fence up to this one is not fresh
     bool awaits_result =
@@ -66,7 +66,7 @@ struct mutex_outcome {
     bool done = false;         ///< a fresh result is there
     bool queue_first = false;  ///< nobody had the key: those in its queue come first
     core::microseconds retry_after{};
-    std::optional<core::kept_result>
+    core::boxed<core::kept_result>
         result;            ///< as the last answer found it: before a mark of this call replaced it
     core::instant sent{};  ///< when that answer was asked for; none for a lease that was handed on
 };

@@ -84,7 +84,7 @@ bool lies_in(const horizon& of, const std::string& slot, std::int64_t begin_ms) 
            });
 }
 
-horizon horizon_of(const std::optional<core::kept_result>& kept) {
+horizon horizon_of(const core::boxed<core::kept_result>& kept) {
     return kept ? read_horizon(kept->value) : horizon{};
 }
 

@@ -8,7 +8,7 @@ namespace dibs::conformance {
 
 namespace {
 
-void draw(std::ostream& out, const std::optional<core::kept_result>& result) {
+void draw(std::ostream& out, const core::boxed<core::kept_result>& result) {
     if (result) {
         out << " result=" << result->value << " of " << result->fence << " mark=" << result->is_mark
             << " fresh=" << result->fresh << " for " << result->fresh_left.count() << " kept for "

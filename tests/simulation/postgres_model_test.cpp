@@ -167,7 +167,7 @@ std::string text_of(const core::party& who) {
     return store::remote::text_of(who);
 }
 
-std::string text_of(const std::optional<core::kept_result>& kept) {
+std::string text_of(const core::boxed<core::kept_result>& kept) {
     return !kept ? "none"
                  : kept->value + " by " + std::to_string(kept->fence) +
                        (kept->is_mark ? " mark" : "") + (kept->fresh ? " fresh" : "") + " age " +
@@ -222,7 +222,7 @@ std::string text_of(const core::page& shown) {
 
 std::string text_of(const core::verb& what) {
     const auto time = [](core::microseconds of) { return std::to_string(of.count()); };
-    const auto kept = [&](const std::optional<core::result_to_keep>& result) {
+    const auto kept = [&](const core::boxed<core::result_to_keep>& result) {
         return result ? " result " + time(result->fresh) + "/" + time(result->keep) : std::string{};
     };
     return std::visit(

@@ -216,7 +216,7 @@ microseconds left(std::int64_t until, std::int64_t now) noexcept {
 }
 
 /// The result in the six columns from `first` on.
-std::optional<core::kept_result> result_in(const row& told, int first, std::int64_t now) {
+core::boxed<core::kept_result> result_in(const row& told, int first, std::int64_t now) {
     if (told.null(first)) {
         return std::nullopt;
     }
@@ -232,10 +232,10 @@ std::optional<core::kept_result> result_in(const row& told, int first, std::int6
 }
 
 /// The same in an answer to a verb: what an acquire has seen is not fresh to it.
-std::optional<core::kept_result> result_in(const row& told,
-                                           int first,
-                                           std::int64_t now,
-                                           const core::verb& what) {
+core::boxed<core::kept_result> result_in(const row& told,
+                                         int first,
+                                         std::int64_t now,
+                                         const core::verb& what) {
     auto kept = result_in(told, first, now);
     if (const auto* asked = std::get_if<core::acquire>(&what); asked != nullptr && kept) {
         kept->fresh = kept->fresh && kept->fence > asked->seen;
@@ -466,7 +466,7 @@ std::optional<core::answer> fault_of(const core::verb& what) {
     const auto no = [](std::string why) {
         return core::refused(errc::invalid_argument, std::move(why));
     };
-    const auto unkeepable = [](const std::optional<core::result_to_keep>& result) {
+    const auto unkeepable = [](const core::boxed<core::result_to_keep>& result) {
         return result && (result->fresh < microseconds{0} || result->keep < microseconds{0});
     };
     if (auto fault = core::fault_of_key(core::key_of(what)); !fault.empty()) {

@@ -86,9 +86,9 @@ bool blocked(const record& kept, store_now now) noexcept {
     return now.wall < kept.blocked_until;
 }
 
-std::optional<core::kept_result> readable(const record& kept,
-                                          store_now now,
-                                          core::fence_number seen = 0) {
+core::boxed<core::kept_result> readable(const record& kept,
+                                        store_now now,
+                                        core::fence_number seen = 0) {
     if (!kept.result || now.wall >= kept.result->keep_until) {
         return std::nullopt;
     }

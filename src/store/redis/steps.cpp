@@ -86,7 +86,7 @@ class words {
     }
     words& add(core::attachment how) { return add(how == core::attachment::attached ? "a" : "d"); }
     words& flag(bool set) { return add(set ? "1" : "0"); }
-    words& result(const std::optional<core::result_to_keep>& what) {
+    words& result(const core::boxed<core::result_to_keep>& what) {
         return add(what ? what->fresh : microseconds{}).add(what ? what->keep : microseconds{});
     }
     /// With as many digits as a record has for it.
@@ -511,10 +511,10 @@ struct moment {
     }
 };
 
-std::optional<core::kept_result> result_of(const node& value,
-                                           const node& meta,
-                                           moment when,
-                                           core::fence_number seen) {
+core::boxed<core::kept_result> result_of(const node& value,
+                                         const node& meta,
+                                         moment when,
+                                         core::fence_number seen) {
     if (value.what == kind::null || meta.what == kind::null) {
         return std::nullopt;
     }

@@ -86,7 +86,7 @@ class columns {
     [[nodiscard]] bool flag(std::size_t entry, std::int64_t which) const {
         return (number(p_flags, entry) & which) != 0;
     }
-    [[nodiscard]] std::optional<core::result_to_keep> result(std::size_t entry) const {
+    [[nodiscard]] core::boxed<core::result_to_keep> result(std::size_t entry) const {
         const auto& value = at(p_value, entry);
         if (!value) {
             return std::nullopt;
