@@ -83,13 +83,13 @@ std::uint32_t mutex::draw() {
 }
 
 mutex::place_ptr mutex::place_of(const std::string& key) {
-    const auto found = places_.find(key);
-    if (found != places_.end()) {
-        return found->second;
+    const auto hash = places_.hash_of(key);
+    if (const auto& found = places_.find(key, hash)) {
+        return found;
     }
     auto made = std::allocate_shared<place>(core::recycling_allocator<place>{}, key, *this);
     made->me = made;
-    places_.emplace(made->key, made);
+    places_.add(made, hash);
     return made;
 }
 
@@ -102,10 +102,7 @@ void mutex::forget_if_idle(const place_ptr& where) {
         }
         await_no_notices(*where);
         if (!aside) {
-            const auto at = places_.find(where->key);
-            if (at != places_.end() && at->second == where) {
-                places_.erase(at);
-            }
+            places_.remove(*where);
         } else if (!where->alarm.armed()) {
             env_.time.arm(where->alarm, where->aside_until);
         }
@@ -276,10 +273,9 @@ lease_ptr mutex::lease_of(const call& which) {
         lease && lease->holder == which.holder && lease->held(env_.time.now())) {
         return lease;
     }
-    const auto at = places_.find(which.key);
-    const bool handed_on =
-        at != places_.end() && at->second->current && at->second->current->holder == which.holder;
-    return handed_on ? at->second->current : nullptr;
+    const auto& where = places_.find(which.key);
+    const bool handed_on = where && where->current && where->current->holder == which.holder;
+    return handed_on ? where->current : nullptr;
 }
 
 void mutex::granted(const call_ptr& which, const reply& heard) {
@@ -693,8 +689,10 @@ void mutex::woken(const place_ptr& where, store::wake_by whose) {
 
 void mutex::release(const lease_ptr& lease, release_completion done) {
     const auto now = env_.time.now();
-    const auto at = places_.find(lease->key());
-    const auto where = at != places_.end() && at->second->current == lease ? at->second : nullptr;
+    auto where = places_.find(lease->key());
+    if (where && where->current != lease) {
+        where.reset();
+    }
     if (lease->held(now) && where && hand_on(where, lease, now)) {
         ++counters_.released;
         done({.released = true, .error = {}, .detail = {}});
@@ -936,11 +934,10 @@ void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const repl
 }
 
 void mutex::lost(const lease_ptr& lease) {
-    const auto at = places_.find(lease->key());
-    if (at == places_.end() || at->second->current != lease) {
+    const auto where = places_.find(lease->key());
+    if (!where || where->current != lease) {
         return;
     }
-    const auto where = at->second;
     where->current.reset();
     where->hops = 0;
     env_.exec.post([this, where] { advance(where); });

@@ -23,17 +23,15 @@
 #include "core/recycling_allocator.hpp"
 #include "core/undo.hpp"
 #include "core/watchdog.hpp"
+#include "recipes/place_table.hpp"
 #include "store/store.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
-#include <unordered_map>
 #include <vector>
 
 namespace dibs::recipes {
@@ -199,13 +197,7 @@ class mutex {
     core::batcher& batcher_;
     core::watchdog& watchdog_;
     core::undo& undo_;
-    using known_place = std::pair<const std::string_view, place_ptr>;
-    std::unordered_map<std::string_view,
-                       place_ptr,
-                       std::hash<std::string_view>,
-                       std::equal_to<>,
-                       core::recycling_allocator<known_place>>
-        places_;       ///< by the names that they have themselves
+    place_table<place> places_;
     call_list calls_;  ///< under way; nobody else need keep them
     call_list queue_;  ///< of those, the ones that wait in a queue of the store
     core::timer beat_;

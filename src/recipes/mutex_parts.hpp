@@ -95,6 +95,7 @@ struct mutex::place {
           }) {}
 
     const std::string key;
+    place_entry<place> entry;
     std::weak_ptr<place> me;
     std::list<call_ptr> line;  ///< callers who wait, in the order in which they came
     unsigned calls = 0;        ///< under way, those that do not wait included
