@@ -9,15 +9,15 @@
 --
 -- $1 key, $2 holder, $3 process. Answers the time, and whether another process waits for the key,
 -- which is looked at once the row is written: whoever has registered before it looked at the key is
--- seen.
+-- seen. So the volatile function looks, which sees all that is committed by then; the statement itself
+-- sees what was before it.
 UPDATE {schema}.lease AS l
 SET holder = NULL, fence_first = NULL, fence_last = NULL, attached = NULL, granted = NULL,
     expires = NULL, process = NULL, who = NULL
+FROM (SELECT {schema}.lease_now_1() AS now OFFSET 0) AS n
 WHERE l.key = $1::pg_catalog.text COLLATE "C" AND l.holder = $2::pg_catalog.bytea
   AND {schema}.lease_now_1() < l.expires AND NOT l.queued
-  AND (l.value IS NULL OR l.value_keep_until <= {schema}.lease_now_1())
-  AND pg_catalog.set_config('synchronous_commit',
-                            CASE WHEN l.expires < {schema}.lease_now_1() + 60000000
-                                THEN 'off' ELSE 'on' END, true) IS NOT NULL
-RETURNING {schema}.lease_now_1(),
-    {schema}.lease_released_1(l.key, $3::pg_catalog.text)
+  AND (l.value IS NULL OR l.value_keep_until <= n.now)
+  AND pg_catalog.set_config('synchronous_commit', CASE WHEN l.expires < n.now + 60000000
+                                                      THEN 'off' ELSE 'on' END, true) IS NOT NULL
+RETURNING n.now, {schema}.lease_released_1(l.key, $3::pg_catalog.text)

@@ -122,17 +122,23 @@ BEGIN
 END
 $body$;
 
--- A grant has ended: wakes those who wait for the key. Whether another process does.
+-- A grant has ended: wakes those who wait for the key, as lease_wake_1. Whether another process does.
 CREATE FUNCTION {schema}.lease_released_1(p_key text, p_process text)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS
 $body$
+DECLARE
+    v_waiting text;
+    v_others boolean := false;
 BEGIN
-    IF NOT EXISTS (SELECT FROM {schema}.lease_waiter) THEN
-        RETURN false;
-    END IF;
-    PERFORM {schema}.lease_wake_1(p_key, p_process);
-    RETURN EXISTS (SELECT FROM {schema}.lease_waiter w
-                   WHERE w.key = p_key AND w.process <> p_process);
+    FOR v_waiting IN SELECT w.process FROM {schema}.lease_waiter w WHERE w.key = p_key LOOP
+        IF v_waiting = p_process THEN
+            PERFORM pg_notify('dibs:' || v_waiting, E'\x03' || p_key);
+        ELSE
+            PERFORM pg_notify('dibs:' || v_waiting, E'\x02' || p_key);
+            v_others := true;
+        END IF;
+    END LOOP;
+    RETURN v_others;
 END
 $body$;
 

@@ -17,8 +17,9 @@ namespace dibs::store::postgres {
 
 struct caller;
 
-/// Whether a short way is worth a try. Each time that it leads nowhere it is passed by for longer, so
-/// that who asks for keys that others hold does not ask twice each time.
+/// Whether a short way is worth a try. From the second time on that it leads nowhere it is passed by,
+/// for longer each time, so that who asks for keys that others hold does not ask twice each time. Once
+/// is what a waiter meets that is woken when the key is free.
 class short_way_habit {
   public:
     [[nodiscard]] bool try_it() noexcept {
@@ -30,7 +31,7 @@ class short_way_habit {
     }
     void led_there(bool so) noexcept {
         misses_ = so ? 0 : std::min(2 * misses_ + 1, misses_max);
-        pass_by_ = misses_;
+        pass_by_ = misses_ / 2;
     }
 
   private:
