@@ -178,7 +178,8 @@ class database {
 
     std::int64_t purge_cursor_ = -1;  // -1: nowhere yet
     std::size_t purge_debt_ = 0;
-    std::size_t purge_due_ = 0;  // at which debt records are looked at
+    std::size_t purge_due_ = 0;       // at which debt records are looked at
+    unsigned purge_vain_rounds_ = 0;  // how often the last record was passed since some were found
 };
 
 }  // namespace dibs::store::sqlite

@@ -18,8 +18,8 @@ namespace {
 using core::microseconds;
 
 /// So many records are looked at, and those that nobody needs any more are removed: after so many
-/// steps, if some were found the last time, and else after as many times more, for a look in vain
-/// costs as much as several steps. A new record counts as that many steps, so more are looked at
+/// steps, and after as many times more when a whole round has found none, for a look in vain costs as
+/// much as several steps. A new record counts as that many steps, so more are looked at
 /// than can be made, and the file does not grow by records alone.
 constexpr std::int64_t purge_rows = 32;
 constexpr std::size_t purge_every = 16;
@@ -246,7 +246,13 @@ int database::tidy(core::store_now now, std::size_t steps) {
                                             found = found || goes;
                                             return goes;
                                         });
-        purge_due_ = found ? purge_every : purge_every * purge_rarely;
+        if (found) {
+            purge_vain_rounds_ = 0;
+        } else if (purge_cursor_ == 0) {
+            ++purge_vain_rounds_;
+        }
+        // The first round may have begun anywhere.
+        purge_due_ = purge_vain_rounds_ < 2 ? purge_every : purge_every * purge_rarely;
         if (code != SQLITE_OK) {
             return code;
         }
