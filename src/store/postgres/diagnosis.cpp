@@ -155,7 +155,7 @@ class examination {
                 "full_page_writes is off: a crash of the host may leave damaged pages",
                 "set full_page_writes = on, unless the file system cannot tear pages");
         } else {
-            add("durability", grade::ok, "fsync is on; dibs commits with synchronous_commit = on");
+            add("durability", grade::ok, "fsync is on; grants and results wait for the disk");
         }
     }
 
