@@ -61,22 +61,19 @@ std::optional<fields> lock(PGconn* connection,
                            const place& at,
                            const row_name& row,
                            std::chrono::milliseconds wait) {
-    const bool at_once = wait <= std::chrono::milliseconds{0};
-    std::string before;
-    if (!at_once) {
-        before = *execute(connection, "SHOW lock_timeout").rows.at(0).at("lock_timeout");
-        (void)execute(connection,
-                      "SELECT pg_catalog.set_config('lock_timeout', $1, true)",
-                      {std::to_string(std::min(wait, lock_timeout_max).count()) + "ms"});
-    }
-    auto found = execute(
-        connection,
-        "SELECT * FROM " + at.table + at.where() + " FOR UPDATE" + (at_once ? " NOWAIT" : ""),
-        {row.value});
-    if (!at_once) {
-        (void)execute(
-            connection, "SELECT pg_catalog.set_config('lock_timeout', $1, true)", {before});
-    }
+    using std::chrono::milliseconds;
+    const auto before = *execute(connection, "SHOW lock_timeout").rows.at(0).at("lock_timeout");
+    // 0 would be no limit; and NOWAIT alone waits still for whoever has the version of a row that was
+    // committed a moment ago.
+    const auto patience = std::clamp(wait, milliseconds{1}, lock_timeout_max);
+    (void)execute(connection,
+                  "SELECT pg_catalog.set_config('lock_timeout', $1, true)",
+                  {std::to_string(patience.count()) + "ms"});
+    auto found = execute(connection,
+                         "SELECT * FROM " + at.table + at.where() + " FOR UPDATE" +
+                             (wait <= milliseconds{0} ? " NOWAIT" : ""),
+                         {row.value});
+    (void)execute(connection, "SELECT pg_catalog.set_config('lock_timeout', $1, true)", {before});
     return only(std::move(found), row);
 }
 

@@ -237,6 +237,30 @@ TEST_F(Rows, RowsAreLockedInOneOrder) {
         "2");
 }
 
+// A table that is being changed is nobody's row: whoever would not wait for a row does not wait for that
+// either, and the rest wait as long as they said.
+TEST_F(Rows, ALockOfTheTableIsWaitedForAsLongAsWasSaid) {
+    auto owner = server_.connect();
+    owner.ask("BEGIN; LOCK TABLE product IN ACCESS EXCLUSIVE MODE");
+    auto caller = server_.connect();
+    EXPECT_TRUE(
+        is_error(caller.ask(R"(SELECT dibs.lock_row('product', '{"id": 1}', '0'))"), "55P03"));
+    caller.ask("SET lock_timeout = '30ms'");
+    EXPECT_TRUE(
+        is_error(caller.ask("SELECT dibs.lock_rows('product', 'id', '{1,2}', skip_locked => true)"),
+                 "55P03"));
+    EXPECT_EQ(caller.ask("SHOW lock_timeout"), "30ms");
+    caller.ask("SET lock_timeout = 0");
+    EXPECT_EQ(postgres::with_row_lock(
+                  caller.raw(), {"product", "id", "1"}, std::chrono::milliseconds{0}, [](auto&) {}),
+              postgres::locked::busy);
+    caller.send("SELECT count(*) FROM dibs.lock_rows('product', 'id', '{1,2}', true)");
+    ASSERT_TRUE(eventually([&] { return server_.has_waiting_session(); }));
+    owner.ask("COMMIT");
+    EXPECT_EQ(caller.finish(), "2");
+    EXPECT_EQ(caller.ask("SHOW lock_timeout"), "0");
+}
+
 // Case 181: workers that take what nobody has, and some of which die at it.
 TEST_F(Rows, EachRowIsWorkedOnOnceWhoeverDies) {
     const int rows = 1500;

@@ -194,15 +194,41 @@ DECLARE
     before text := current_setting('lock_timeout');
     found jsonb;
 BEGIN
-    PERFORM {schema}.refuse_several(relation, key);
-    IF wait > interval '0' THEN
+    IF wait IS NOT NULL THEN
+        -- NOWAIT alone waits still for whoever has the version of a row that was committed a moment ago.
         PERFORM set_config('lock_timeout', {schema}.guard_patience(wait), true);
     END IF;
+    PERFORM {schema}.refuse_several(relation, key);
     EXECUTE format('SELECT to_jsonb(t) FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k '
                    'WHERE %2$s FOR UPDATE OF t%3$s', relation, {schema}.guard_match(key),
                    CASE WHEN wait <= interval '0' THEN ' NOWAIT' ELSE '' END)
         INTO found USING key;
     PERFORM set_config('lock_timeout', before, true);
+    RETURN found;
+END
+$f$;
+
+-- What SKIP LOCKED lets one lock, waiting for nobody. By itself it waits still for whoever has the version of a row
+-- that was committed a moment ago (heap_lock_updated_tuple of PostgreSQL takes no policy). So it gets little time, and
+-- a new snapshot after that; in the end the caller's own lock_timeout counts, for locks of the table and its indexes.
+CREATE OR REPLACE FUNCTION {schema}.guard_lock_free(query text, vals text[])
+RETURNS jsonb[]
+LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    before text := current_setting('lock_timeout');
+    found jsonb[];
+BEGIN
+    FOR attempt IN 1..5 LOOP
+        BEGIN
+            PERFORM set_config('lock_timeout', '1ms', true);
+            EXECUTE query INTO found USING vals;
+            PERFORM set_config('lock_timeout', before, true);
+            RETURN found;
+        EXCEPTION WHEN lock_not_available THEN
+            NULL;
+        END;
+    END LOOP;
+    EXECUTE query INTO found USING vals;
     RETURN found;
 END
 $f$;
@@ -215,6 +241,7 @@ RETURNS SETOF jsonb
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
     type_now text;
+    query text;
 BEGIN
     SELECT format_type(a.atttypid, a.atttypmod) INTO type_now FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attname = column_name AND NOT a.attisdropped;
@@ -222,9 +249,13 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column',
             MESSAGE = format('%s has no column "%s"', relation, column_name);
     END IF;
-    RETURN QUERY EXECUTE format('SELECT to_jsonb(t) FROM %1$s AS t WHERE t.%2$I = ANY($1::%3$s[]) '
-                                'ORDER BY t.%2$I FOR UPDATE OF t%4$s', relation, column_name, type_now,
-                                CASE WHEN skip_locked THEN ' SKIP LOCKED' ELSE '' END)
-        USING vals;
+    query := format('SELECT to_jsonb(t) AS found FROM %1$s AS t WHERE t.%2$I = ANY($1::%3$s[]) '
+                    'ORDER BY t.%2$I FOR UPDATE OF t', relation, column_name, type_now);
+    IF skip_locked THEN
+        RETURN QUERY SELECT unnest({schema}.guard_lock_free(
+            format('SELECT array_agg(s.found) FROM (%s SKIP LOCKED) AS s', query), vals));
+    ELSE
+        RETURN QUERY EXECUTE query USING vals;
+    END IF;
 END
 $f$;
