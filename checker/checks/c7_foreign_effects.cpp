@@ -62,7 +62,7 @@ class foreign_check {
             report("a renewal by " + holder_text(step) + " prolonged its grant on " +
                        key_text(step) + " (fence " + fence_text(step) + ") after it had ended",
                    {grant->ended, at});
-        } else if (!grant->alive(step[field::store_ns])) {
+        } else if (!grant->alive(step[field::store_ns]) && all_.text(step, field::why) != "copy") {
             report("a renewal by " + holder_text(step) + " prolonged its grant on " +
                        key_text(step) + " (fence " + fence_text(step) +
                        ") when the store's clock showed " + time_text(step[field::store_ns]) +

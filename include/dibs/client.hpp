@@ -125,8 +125,9 @@ class client {
     /// Takes over a lease that another process turned into text with lease::hand_over. It gets
     /// a larger fence, so that what the other process still has under way can be told from it, and
     /// another holder id, so that the text is worthless afterwards. Of `options`, ttl and the
-    /// renewal settings count. Errors: lease_lost when it has expired or was
-    /// adopted already; as acquire otherwise.
+    /// renewal settings count. Errors: lease_lost when it has expired or was adopted already; not_ready
+    /// from a store with guarantee=strict that may have forgotten that it was: the text is as good as
+    /// before, but the lease is over by the time that it may be adopted; as acquire otherwise.
     [[nodiscard]] lease adopt(std::string_view handed_over, acquire_options options = {});
     [[nodiscard]] lease adopt(std::string_view handed_over,
                               acquire_options options,

@@ -12,9 +12,9 @@ namespace dibs {
 /// What went wrong.
 enum class errc {
     // Surely not applied; the same call may be tried again.
-    store_busy = 1,     ///< the store could not take the operation before its deadline
+    store_busy = 1,     ///< the store could not take the operation for now, nor before its deadline
     store_unreachable,  ///< no connection, or the file cannot be opened
-    store_refused,      ///< the store answered, and refused (full, read-only, not ready)
+    store_refused,      ///< the store answered, and refused (full, read-only)
     timed_out,          ///< the call's deadline passed before anything was sent
     not_ready,          ///< the store grants nothing for now; it told when to ask again
 

@@ -130,6 +130,9 @@ class under_way {
         if (core_->closed()) {
             ended.error = errc::closed;
             ended.detail = "the client was closed meanwhile";
+        } else if (given.what == core::verdict::not_ready) {
+            ended.error = errc::not_ready;
+            ended.detail = given.detail;
         } else if (!ended.lease && given.took == core::effect::yes) {
             ended.error = errc::lease_gone;
             ended.detail =

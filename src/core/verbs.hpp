@@ -176,7 +176,7 @@ enum class verdict : std::uint8_t {
     held,       ///< acquire: `holders`; none: those in the queue come first
     done,       ///< acquire: a fresh result is there
     blocked,    ///< acquire: `reason`, `retry_after`
-    not_ready,  ///< acquire: the store grants nothing for now; `retry_after`
+    not_ready,  ///< acquire, adopt: the store grants nothing for now; `retry_after`
     too_late,   ///< acquire: executed after `not_after`; surely not granted
     renewed,    ///< renew: `fences` of the grant, `expires`, `waiters`
     released,   ///< release without a result

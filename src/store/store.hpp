@@ -42,6 +42,8 @@
 //   A live grant of this holder: the ttl starts anew; `adopt` changes its holder id and
 //   attachment; `fences` > 0 extends the end of its block by up to so many, never beyond the
 //   clock                                                                -> renewed
+//   Where 8 of acquire is so, an `adopt` with another holder id, since the
+//   same may have been done before and forgotten                         -> not_ready
 //   Otherwise                                                            -> not_held, with the loss
 // release.
 //   A live grant of this holder ends                                     -> released, or finished

@@ -244,6 +244,7 @@ TEST(Break, EndsTheLeaseAndStopsTheCommand) {
     const auto broken = run_dibs(here, {"break", "report", "--fence", fence, "--yes"});
     EXPECT_EQ(broken.status, 0) << broken.err;
     EXPECT_TRUE(contains(broken.err, "pid " + std::to_string(holder.id()))) << broken.err;
+    EXPECT_TRUE(contains(broken.err, "the lease is ended")) << broken.err;
     EXPECT_EQ(run_dibs(here, {"run", "report", "true"}).status, 0) << "the key is free at once";
     const auto ended = holder.wait();
     EXPECT_EQ(ended.status, 79) << ended.err;

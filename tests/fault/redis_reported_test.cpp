@@ -337,6 +337,17 @@ TEST_F(RedisReported, AnEvictedLeaseIsToldAndNotMadeAgain) {
     }
 }
 
+// What passes within seconds is waited for also by who does not wait for the lock.
+TEST(RedisReportedServer, AServerThatIsBusyForAMomentIsAskedAgain) {
+    redis_server server{{"--busy-reply-threshold", "20"}};
+    client one{server.url()};
+    ASSERT_TRUE(one.try_acquire("before"));
+    std::jthread script{[&] { server.ask({"EVAL", "for i = 1, 2e8 do end", "0"}); }};
+    ASSERT_TRUE(eventually([&] { return server.ask({"GET", "a"}).starts_with("BUSY"); }));
+    std::error_code error;
+    EXPECT_TRUE(one.try_acquire(key, {.timeout = 60s}, error)) << error.message();
+}
+
 // 070
 TEST(RedisReportedServer, AServerThatCannotSaveRefusesAndIsFoundWellAgain) {
     redis_server server{{"--enable-protected-configs", "yes", "--save", "3600 1000000"}};

@@ -366,7 +366,7 @@ TEST_F(RedisFault, AServerThatLoadsItsDataSaysSo) {
     ASSERT_TRUE(eventually([&] { return server.ask({"GET", "a"}).starts_with("LOADING"); }));
     const auto refused = peer.ask(acquire_of("k", holder_of(1)));
     EXPECT_EQ(refused.took, effect::no);
-    EXPECT_EQ(refused.error, errc::store_refused) << refused.detail;
+    EXPECT_EQ(refused.error, errc::store_busy) << refused.detail;
     EXPECT_NE(refused.detail.find("loading"), std::string::npos) << refused.detail;
     reload.join();
     EXPECT_EQ(peer.insist(acquire_of("k", holder_of(1))).what, verdict::granted);
@@ -407,6 +407,16 @@ TEST_F(RedisFault, AQueueStandsBehindAPlainLock) {
     EXPECT_EQ(peer.ask(queued_acquire_of("k", holder_of(1), 20s)).what, verdict::granted);
     EXPECT_EQ(peer.ask(release_of("k", holder_of(1))).what, verdict::released);
     EXPECT_EQ(server.ask({"KEYS", "{k}:~dibs?*"}), "[]") << "nothing is left of the queue";
+}
+
+TEST(RedisFaults, AServerWithTooManyClientsIsBusy) {
+    redis_server server;
+    redis_peer first{server};
+    ASSERT_EQ(first.open(), std::error_code{}) << first.detail;
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "maxclients", "1"}), "OK");
+    redis_peer late{server};
+    EXPECT_EQ(late.open(), errc::store_busy) << late.detail;
+    EXPECT_NE(late.detail.find("max number of clients"), std::string::npos) << late.detail;
 }
 
 TEST_F(RedisFault, AFullServerTakesNobodyIntoTheQueueAndLetsEverybodyOut) {

@@ -61,6 +61,13 @@ TEST_F(RedisStrict, IsNotFooledByARestartThatKeepsEverything) {
     ASSERT_TRUE(server.start());
     EXPECT_EQ(peer.insist(renew_of("k", holder_of(1), 1s)).what, verdict::renewed)
         << "holders go on";
+    auto adoption = renew_of("k", holder_of(1), 1s);
+    adoption.adopt = core::renew::change{holder_of(9)};
+    const auto adopted = peer.insist(adoption);
+    EXPECT_EQ(adopted.what, verdict::not_ready) << "another one may have been forgotten";
+    EXPECT_GT(adopted.retry_after, 0s);
+    adoption.adopt->holder = holder_of(1);
+    EXPECT_EQ(peer.insist(adoption).what, verdict::renewed) << "handing over is no grant";
     EXPECT_EQ(grant_of(peer, "other").what, verdict::not_ready);
     clock.advance(longest.count());
     EXPECT_EQ(grant_of(peer, "other").what, verdict::granted);

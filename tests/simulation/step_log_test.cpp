@@ -125,6 +125,15 @@ TEST_F(StepLog, TheExpiryThatACopyBringsIsNobodysRenewal) {
     EXPECT_TRUE(tells(news(), R"("why":"copy")"));
 }
 
+TEST_F(StepLog, AGrantThatHadExpiredLivesAgainByTheExpiryOfACopy) {
+    acquire(10, 1);
+    news();
+    replaced(with_grant(10, 1001), with_grant(10, 3000), 2000);
+    const auto told = news();
+    EXPECT_TRUE(tells(told, R"("why":"copy")")) << told;
+    EXPECT_TRUE(tells(told, R"("store_expires_ns":3000000000)")) << told;
+}
+
 TEST_F(StepLog, AnEarlierGrantOfTheSameHolderIsNoProlongedOne) {
     acquire(10, 1);
     acquire(20, 2);

@@ -122,6 +122,10 @@ int break_command(const global_options& global, words given) {
     if (!ended) {
         throw moved_on(key, fence, look_at(store, key));
     }
+    if (!found.has("quiet")) {
+        say("the lease is ended; its holder is told at its next renewal, and may be at work until "
+            "then");
+    }
     return exit_status::ok;
 }
 

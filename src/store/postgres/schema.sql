@@ -297,7 +297,7 @@ BEGIN
     END IF;
     PERFORM set_config('lock_timeout', p_patience::text, true);
 
-    IF p_longest > 0 AND 1 = ANY (p_verb) THEN
+    IF p_longest > 0 AND (1 = ANY (p_verb) OR cardinality(array_remove(p_adopter, NULL)) > 0) THEN
         v_quiet := {schema}.lease_quiet_1(p_longest);
     END IF;
 
@@ -676,6 +676,10 @@ BEGIN
                 o_what := 0; o_code := 3;
             ELSIF p_fences[i] > 0 AND r.fence = forever THEN
                 o_what := 0; o_code := 2;
+            ELSIF v_now < v_quiet AND p_adopter[i] <> v_holder THEN
+                -- Somebody else may have adopted it, and the server forgotten that.
+                o_what := 5;
+                o_retry := v_quiet - v_now;
             ELSE
                 o_what := 7;
                 o_expires := v_now + p_time[i];

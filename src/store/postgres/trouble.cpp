@@ -35,7 +35,7 @@ constexpr std::array meanings{
             "there is no such database",
             "create it, or name another one"},
     meaning{"53300",
-            errc::store_refused,
+            errc::store_busy,
             "the server has too many connections",
             "raise max_connections, or put PgBouncer in front of it"},
     meaning{"53100", errc::store_refused, "the server's disk is full", "make room there"},

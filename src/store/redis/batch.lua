@@ -950,6 +950,11 @@ local function all_verbs()
         return with_result({'x', loss, 0, 0}, record)
     end
 
+    -- Somebody else may have adopted it, and the server forgotten that.
+    local function not_yet(record)
+        return with_result({'w', 0, ready, 0}, record)
+    end
+
     local function renew_share(record, mine, ttl, fences, new_holder, attached)
         local expires = ceil((now + ttl) / 1000) * 1000
         local holder, stored = mine.holder, record.fence
@@ -958,6 +963,8 @@ local function all_verbs()
             local _, is_live, at = share_of(record, new_holder)
             if is_live then
                 refuse({'e', 'the holder id to adopt the lease holds the key', 0})
+            elseif now < ready then
+                return not_yet(record)
             elseif at then
                 table.remove(record.shares, at)
             end
@@ -997,6 +1004,9 @@ local function all_verbs()
         end
         if not record.live or record.holder ~= holder then
             return not_held(holder, record)
+        end
+        if new_holder and new_holder ~= holder and now < ready then
+            return not_yet(record)
         end
         local expires = ceil((now + ttl) / 1000) * 1000
         local first, last = record.first, record.last

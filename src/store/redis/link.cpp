@@ -438,7 +438,9 @@ void link::hear_hello(const reply& told) {
                    head.text.starts_with("NOPERM")) {
             greet_in_the_old_way();
         } else {
-            fail(errc::store_refused, "the server refused: " + core::printable(head.text));
+            const bool passes = head.text.starts_with("ERR max number of clients");
+            fail(passes ? errc::store_busy : errc::store_refused,
+                 "the server refused: " + core::printable(head.text));
         }
         return;
     }

@@ -229,8 +229,8 @@ struct arguments {
     std::string ends;   ///< until when each of them may be granted
     std::int64_t earliest_end = no_end;
     bool ends_differ = false;
-    bool acquires = false;
-    bool brief = true;  ///< nothing but plain releases and renewals
+    bool gives = false;  ///< a key to somebody: acquires and adoptions
+    bool brief = true;   ///< nothing but plain releases and renewals
     std::size_t payloads = 0;
 };
 
@@ -286,7 +286,7 @@ void write_call(std::string& out,
                 const arguments& said,
                 KeyOf key_of,
                 HolderOf holder_of) {
-    const bool strict = said.acquires && self.longest_ttl > microseconds{0};
+    const bool strict = said.gives && self.longest_ttl > microseconds{0};
     const auto keys = 2 * entries + (strict ? 2U : said.brief ? 0U : 1U);
     const auto script = how == send_as::name ? script_name() : script_text();
     std::array<char, 24> digits;
@@ -401,7 +401,9 @@ arguments arguments_of(std::span<const core::entry> batch,
         auto end = no_end;
         if (const auto* asked = std::get_if<core::acquire>(&what)) {
             end = end_of(*asked);
-            said.acquires = true;
+            said.gives = true;
+        } else if (const auto* renewed = std::get_if<core::renew>(&what)) {
+            said.gives = said.gives || renewed->adopt;
         }
         ends.sixteen(end);
         said.ends_differ = said.ends_differ || (at != order.front() && end != said.earliest_end);
@@ -1021,8 +1023,8 @@ constexpr std::array known_refusals{
     known_refusal{"READONLY",
                   errc::store_refused,
                   "the server is a replica, which takes no writes"},
-    known_refusal{"LOADING", errc::store_refused, "the server is loading its data"},
-    known_refusal{"BUSY", errc::store_refused, "the server is busy with somebody's script"},
+    known_refusal{"LOADING", errc::store_busy, "the server is loading its data"},
+    known_refusal{"BUSY", errc::store_busy, "the server is busy with somebody's script"},
     known_refusal{"MISCONF", errc::store_refused, "the server cannot save to its disk"},
     known_refusal{"NOREPLICAS", errc::store_refused, "the server has too few replicas"},
     known_refusal{"MASTERDOWN", errc::store_refused, "the server is a replica without its primary"},

@@ -282,6 +282,20 @@ bool step_log::is_ghost(const core::verb& what, const core::answer& given) const
            (given.what != core::verdict::granted || given.fences.first == at->second);
 }
 
+namespace {
+
+/// The same grant, as far as it is alive there; null: it is not.
+const core::grant* live_in(const core::record& kept, const core::grant& one, core::store_now now) {
+    const auto same =
+        std::find_if(kept.grants.begin(), kept.grants.end(), [&](const core::grant& other) {
+            return other.holder == one.holder && other.fences.first == one.fences.first &&
+                   other.live(now);
+        });
+    return same == kept.grants.end() ? nullptr : &*same;
+}
+
+}  // namespace
+
 void step_log::replaced(const std::map<std::string, core::record>& before,
                         const std::map<std::string, core::record>& after,
                         core::store_now now) {
@@ -293,9 +307,15 @@ void step_log::replaced(const std::map<std::string, core::record>& before,
         compare(key, kept, at == after.end() ? nothing : at->second, now);
     }
     for (const auto& [key, kept] : after) {
+        const auto at = before.find(key);
         for (const auto& one : kept.grants) {
-            if (one.live(now) && over_.contains(one.holder)) {
+            if (!one.live(now)) {
+                continue;
+            }
+            if (over_.contains(one.holder)) {
                 ghosts_[one.holder] = one.fences.first;
+            } else if (at == before.end() || live_in(at->second, one, now) == nullptr) {
+                copied(key, one, now);  // it had expired, and the copy knows an earlier renewal
             }
         }
     }
@@ -309,24 +329,24 @@ void step_log::compare(const std::string& key,
         if (!one.live(now) || over_.contains(one.holder)) {
             continue;
         }
-        const auto same =
-            std::find_if(after.grants.begin(), after.grants.end(), [&](const core::grant& other) {
-                return other.holder == one.holder && other.fences.first == one.fences.first &&
-                       other.live(now);
-            });
-        if (same == after.grants.end()) {
+        const auto* same = live_in(after, one, now);
+        if (same == nullptr) {
             ended(one.holder, now.lease, "lost");
         } else if (same->expires != one.expires) {
-            history_.event("prolong")
-                .time("store_ns", now.lease)
-                .text("key", key)
-                .holder("holder", one.holder)
-                .number("fence", one.fences.first)
-                .time("ttl_ns", core::nanoseconds{same->expires - now.lease})
-                .time("store_expires_ns", same->expires)
-                .text("why", "copy");
+            copied(key, *same, now);
         }
     }
+}
+
+void step_log::copied(const std::string& key, const core::grant& one, core::store_now now) {
+    history_.event("prolong")
+        .time("store_ns", now.lease)
+        .text("key", key)
+        .holder("holder", one.holder)
+        .number("fence", one.fences.first)
+        .time("ttl_ns", core::nanoseconds{one.expires - now.lease})
+        .time("store_expires_ns", one.expires)
+        .text("why", "copy");
 }
 
 void step_log::woken(const std::string& key, std::uint64_t process, core::store_instant now) {

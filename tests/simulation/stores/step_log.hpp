@@ -54,6 +54,8 @@ class step_log {
                  const core::record& before,
                  const core::record& after,
                  core::store_now now);
+    /// A copy that has taken over has another expiry of a grant.
+    void copied(const std::string& key, const core::grant& one, core::store_now now);
     [[nodiscard]] bool is_ghost(const core::verb& what, const core::answer& given) const;
 
     /// A grant that has not ended by itself.

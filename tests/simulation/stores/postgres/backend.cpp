@@ -63,14 +63,17 @@ std::optional<store::step> not_ready(const core::verb& what,
                                      const store::queue_sight& queue,
                                      std::int64_t quiet_until) {
     const auto* asked = std::get_if<core::acquire>(&what);
+    const auto* renewed = std::get_if<core::renew>(&what);
+    const bool adopts =
+        renewed != nullptr && renewed->adopt && renewed->adopt->holder != renewed->holder;
     const auto now_us = micros(context.now.wall);
-    if (asked == nullptr || quiet_until <= now_us ||
-        has_live(row.kept, asked->holder, context.now)) {
+    if (quiet_until <= now_us || (asked == nullptr && !adopts) ||
+        (asked != nullptr && has_live(row.kept, asked->holder, context.now))) {
         return std::nullopt;
     }
     auto kept = row.kept;
     auto granted = store::apply(what, kept, context, queue);
-    if (granted.reply.what != verdict::granted) {
+    if (granted.reply.what != verdict::granted && granted.reply.what != verdict::renewed) {
         return std::nullopt;
     }
     store::step refused;
@@ -79,7 +82,7 @@ std::optional<store::step> not_ready(const core::verb& what,
     refused.reply.now = context.now;
     refused.reply.retry_after = microseconds{quiet_until - now_us};
     refused.reply.result = std::move(granted.reply.result);
-    if (asked->queue > microseconds{0}) {
+    if (asked != nullptr && asked->queue > microseconds{0}) {
         refused.ticket = queue.mine ? store::queue_step::prolong : store::queue_step::enter;
     }
     return refused;
@@ -269,11 +272,12 @@ reply backend::execute(const arguments& with, tables& on, const surroundings& ar
 
     std::vector<std::string> freed;
     std::vector<std::size_t> waited_for;
-    const bool acquires =
-        std::any_of(asked.entries.begin(), asked.entries.end(), [](const auto& one) {
-            return std::holds_alternative<core::acquire>(one.what);
-        });
-    const auto quiet = asked.longest > 0 && acquires ? quiet_until(on, asked.longest, around) : 0;
+    const bool gives = std::any_of(asked.entries.begin(), asked.entries.end(), [](const auto& one) {
+        const auto* renewed = std::get_if<core::renew>(&one.what);
+        return std::holds_alternative<core::acquire>(one.what) ||
+               (renewed != nullptr && renewed->adopt);
+    });
+    const auto quiet = asked.longest > 0 && gives ? quiet_until(on, asked.longest, around) : 0;
 
     answer_rows told{now_us};
     for (std::size_t at = 0; at < asked.entries.size(); ++at) {
