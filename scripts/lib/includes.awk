@@ -13,6 +13,7 @@ function layer_of(path) {
     else if (path !~ /\//) return "unknown"
     if (path == "store/open.cpp") return "opener"
     if (path ~ /^store\/[^\/]+\//) { split(path, part, "/"); return "store/" part[2] }
+    if (path ~ /^client\/host\//) return "client/host"
     split(path, part, "/")
     return part[1]
 }
@@ -28,10 +29,12 @@ function allowed_in(layer, other, path) {
         return other == "core" || other == "store" || other == "store/record" || other == "store/remote"
     if (layer == "recipes") return other == "core" || path == "store/store.hpp"
     if (layer == "guard") return other == "core"
+    if (layer == "client/host")  # what a client stands on, which knows no client
+        return other == "core" || other == "store" || path == "client/surroundings.hpp"
     if (layer == "client")
-        return other == "core" || other ~ /^store/ || other == "recipes" || other == "guard"
+        return other == "core" || other ~ /^store/ || other == "recipes" || other == "guard" || other == "client/host"
     if (layer == "cli" || layer == "serve")
-        return other == "core" || other ~ /^store/ || other == "recipes" || other == "guard" || other == "client"
+        return other == "core" || other ~ /^store/ || other == "recipes" || other == "guard" || other ~ /^client/
     if (layer == "examples") return 0
     return 1  # tests and benchmarks look into everything
 }
@@ -53,7 +56,7 @@ function is_pure(layer) {
 
 # What runs inside an application, whose other threads may start programs at any time.
 function is_library(layer) {
-    return is_pure(layer) || layer == "client" || layer ~ /^store/
+    return is_pure(layer) || layer ~ /^client/ || layer ~ /^store/
 }
 
 # Text to values and instants to labels, the same wherever they are computed; for recipes alone.
@@ -96,7 +99,7 @@ is_pure(file_layer) && /(clock_gettime|_clock::now|sleep_for|sleep_until|random_
         next
     }
     # TLS is the store's; what seals values is not.
-    if (path ~ /^openssl\// && FILENAME ~ /(^|\/)src\/client\/sealing_openssl\.cpp$/)
+    if (path ~ /^openssl\// && FILENAME ~ /(^|\/)src\/client\/recipes\/sealing_openssl\.cpp$/)
         next
     if (driver != "") {
         if (file_layer != "store/" driver && !(file_layer == "guard" && driver == "postgres") && file_layer != "tests" && file_layer != "bench" &&

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/attempt.hpp"
 
+#include "client/async/operation_state.hpp"
 #include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
-#include "client/operation_state.hpp"
 #include "client/shown_records.hpp"
 #include "core/key.hpp"
 #include "recipes/several_keys.hpp"

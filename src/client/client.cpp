@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/adoption.hpp"
 #include "client/attempt.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
+#include "client/leases/adoption.hpp"
 #include "client/shown_records.hpp"
 #include "core/key.hpp"
 #include "store/open.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/client_core.hpp"
 
-#include "client/doorbell.hpp"
-#include "client/host_clock.hpp"
-#include "client/host_surroundings.hpp"
-#include "client/this_process.hpp"
+#include "client/host/doorbell.hpp"
+#include "client/host/host_clock.hpp"
+#include "client/host/host_surroundings.hpp"
+#include "client/host/this_process.hpp"
 #include "core/key.hpp"
 #include "store/open.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/shown_records.hpp"
 
-#include "recipes/cached_record.hpp"
+#include "recipes/cached/cached_record.hpp"
 #include "recipes/idempotent_record.hpp"
 
 #include <utility>

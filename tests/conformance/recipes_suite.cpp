@@ -4,11 +4,11 @@
 #include "core/batcher.hpp"
 #include "core/undo.hpp"
 #include "core/watchdog.hpp"
-#include "recipes/cached_value.hpp"
+#include "recipes/cached/cached_value.hpp"
 #include "recipes/idempotent.hpp"
 #include "recipes/mutex.hpp"
 #include "recipes/observation.hpp"
-#include "recipes/once.hpp"
+#include "recipes/once/once.hpp"
 #include "recipes/several_keys.hpp"
 #include "suite.hpp"
 

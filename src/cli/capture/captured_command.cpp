@@ -2,7 +2,7 @@
 #include "cli/capture/captured_command.hpp"
 
 #include "cli/output/failure.hpp"
-#include "client/file_descriptor.hpp"
+#include "client/host/file_descriptor.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

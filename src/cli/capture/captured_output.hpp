@@ -2,7 +2,7 @@
 #pragma once
 // What a command writes to its stdout, read as it is written, up to a bound.
 
-#include "client/file_descriptor.hpp"
+#include "client/host/file_descriptor.hpp"
 
 #include <cstddef>
 #include <string>

@@ -2,7 +2,7 @@
 #pragma once
 // The end of what a command writes, kept while all of it is passed on to where it goes without this.
 
-#include "client/file_descriptor.hpp"
+#include "client/host/file_descriptor.hpp"
 
 #include <array>
 #include <cstddef>

@@ -10,7 +10,7 @@
 #include "cli/supervisor/interruption.hpp"
 #include "cli/supervisor/signals.hpp"
 #include "client/attempt.hpp"
-#include "client/handles.hpp"
+#include "client/leases/handles.hpp"
 
 #include <dibs/options.hpp>
 

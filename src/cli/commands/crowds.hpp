@@ -2,7 +2,7 @@
 #pragma once
 // Keys on which many wait, for `dibs doctor`: one key for everything is the usual mistake.
 
-#include "client/diagnosis.hpp"
+#include "client/operator/diagnosis.hpp"
 
 #include <dibs/client.hpp>
 

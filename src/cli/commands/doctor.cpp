@@ -4,7 +4,7 @@
 #include "cli/options/command_support.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/speech.hpp"
-#include "client/diagnosis.hpp"
+#include "client/operator/diagnosis.hpp"
 #include "core/key.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "cli/output/failure.hpp"
 #include "cli/output/json.hpp"
-#include "client/handed_over.hpp"
+#include "client/leases/handed_over.hpp"
 #include "core/key.hpp"
 
 #include <cerrno>

@@ -3,7 +3,7 @@
 #include "cli/options/command_support.hpp"
 #include "cli/options/duration.hpp"
 #include "cli/output/speech.hpp"
-#include "client/this_process.hpp"
+#include "client/host/this_process.hpp"
 
 #include <array>
 #include <chrono>

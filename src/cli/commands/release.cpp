@@ -2,7 +2,7 @@
 // dibs release: gives a lease back by its handle.
 #include "cli/commands/handle_input.hpp"
 #include "cli/options/command_support.hpp"
-#include "client/handles.hpp"
+#include "client/leases/handles.hpp"
 
 #include <array>
 #include <string>

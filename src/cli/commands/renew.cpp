@@ -4,7 +4,7 @@
 #include "cli/options/command_support.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/speech.hpp"
-#include "client/handles.hpp"
+#include "client/leases/handles.hpp"
 
 #include <dibs/options.hpp>
 

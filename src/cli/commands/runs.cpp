@@ -11,7 +11,7 @@
 #include "cli/settings/store_access.hpp"
 #include "client/attempt.hpp"
 #include "core/key.hpp"
-#include "recipes/slot_record.hpp"
+#include "recipes/once/slot_record.hpp"
 
 #include <dibs/dibs.hpp>
 

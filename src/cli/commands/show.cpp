@@ -5,7 +5,7 @@
 #include "cli/output/json.hpp"
 #include "cli/output/speech.hpp"
 #include "cli/settings/identity.hpp"
-#include "client/diagnosis.hpp"
+#include "client/operator/diagnosis.hpp"
 #include "core/key.hpp"
 
 #include <dibs/options.hpp>

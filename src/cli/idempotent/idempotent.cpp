@@ -9,7 +9,7 @@
 #include "cli/output/failure.hpp"
 #include "cli/output/speech.hpp"
 #include "cli/run/claimed_session.hpp"
-#include "client/idempotent_work.hpp"
+#include "client/recipes/idempotent_work.hpp"
 #include "core/key.hpp"
 
 #include <dibs/dibs.hpp>

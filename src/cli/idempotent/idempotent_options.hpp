@@ -5,7 +5,7 @@
 #include "cli/options/option_table.hpp"
 #include "cli/run/run_options.hpp"
 #include "cli/settings/settings.hpp"
-#include "client/idempotent_work.hpp"
+#include "client/recipes/idempotent_work.hpp"
 
 namespace dibs::cli {
 

@@ -8,8 +8,8 @@
 #include "cli/run/running_report.hpp"
 #include "cli/settings/store_access.hpp"
 #include "cli/supervisor/signals.hpp"
-#include "client/file_descriptor.hpp"
-#include "client/slot_plan.hpp"
+#include "client/host/file_descriptor.hpp"
+#include "client/recipes/slot_plan.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>

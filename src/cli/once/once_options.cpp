@@ -6,9 +6,9 @@
 #include "cli/options/duration.hpp"
 #include "cli/output/failure.hpp"
 #include "cli/output/redact.hpp"
-#include "client/slot_plan.hpp"
+#include "client/recipes/slot_plan.hpp"
 #include "core/key.hpp"
-#include "recipes/slot_record.hpp"
+#include "recipes/once/slot_record.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,9 +5,9 @@
 #include "cli/options/option_table.hpp"
 #include "cli/run/run_options.hpp"
 #include "cli/settings/settings.hpp"
-#include "client/slot_run.hpp"
-#include "recipes/due_slots.hpp"
-#include "recipes/schedule.hpp"
+#include "client/recipes/slot_run.hpp"
+#include "recipes/once/due_slots.hpp"
+#include "recipes/once/schedule.hpp"
 
 #include <cstddef>
 #include <optional>

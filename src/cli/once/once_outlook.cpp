@@ -6,9 +6,9 @@
 #include "cli/output/failure.hpp"
 #include "cli/output/speech.hpp"
 #include "cli/settings/store_access.hpp"
-#include "client/slot_plan.hpp"
-#include "recipes/slot_memory.hpp"
-#include "recipes/slot_record.hpp"
+#include "client/recipes/slot_plan.hpp"
+#include "recipes/once/slot_memory.hpp"
+#include "recipes/once/slot_record.hpp"
 
 #include <dibs/dibs.hpp>
 

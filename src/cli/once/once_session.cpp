@@ -9,7 +9,7 @@
 #include "cli/output/speech.hpp"
 #include "cli/run/claimed_session.hpp"
 #include "cli/supervisor/boot_time.hpp"
-#include "client/slot_run.hpp"
+#include "client/recipes/slot_run.hpp"
 #include "core/key.hpp"
 
 #include <dibs/dibs.hpp>

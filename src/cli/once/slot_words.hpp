@@ -2,8 +2,8 @@
 #pragma once
 // A slot of a job, in words: what `dibs once` and `dibs runs` say of it.
 
-#include "client/slot_run.hpp"
-#include "recipes/slot_record.hpp"
+#include "client/recipes/slot_run.hpp"
+#include "recipes/once/slot_record.hpp"
 
 #include <cstdint>
 #include <optional>

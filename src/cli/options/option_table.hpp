@@ -56,7 +56,7 @@ class arguments {
     std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 
-/// Whether it begins as a handle does (client/handed_over.hpp), which is a secret and no key.
+/// Whether it begins as a handle does (client/leases/handed_over.hpp), which is a secret and no key.
 [[nodiscard]] bool is_handle(std::string_view text);
 
 /// A text of the command line as it may stand in a message: in quotes where it could be overlooked,

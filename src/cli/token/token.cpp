@@ -9,11 +9,11 @@
 #include "cli/token/token_answer.hpp"
 #include "cli/token/token_options.hpp"
 #include "cli/token/token_report.hpp"
-#include "client/boot_time_source.hpp"
 #include "client/checked_options.hpp"
-#include "client/sealing.hpp"
-#include "client/shared_value.hpp"
-#include "client/this_process.hpp"
+#include "client/host/boot_time_source.hpp"
+#include "client/host/this_process.hpp"
+#include "client/recipes/sealing.hpp"
+#include "client/recipes/shared_value.hpp"
 
 #include <algorithm>
 #include <limits>

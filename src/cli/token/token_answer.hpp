@@ -3,7 +3,7 @@
 // What the command that fetches a token has answered: the JSON of a token endpoint (RFC 6749 5.1, 5.2), or plain text.
 
 #include "cli/capture/captured_command.hpp"
-#include "recipes/cached_value.hpp"
+#include "recipes/cached/cached_value.hpp"
 
 #include <chrono>
 #include <optional>

@@ -7,7 +7,7 @@
 #include "cli/output/json.hpp"
 #include "cli/output/speech.hpp"
 #include "core/key.hpp"
-#include "recipes/cached_record.hpp"
+#include "recipes/cached/cached_record.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -6,8 +6,8 @@
 // begun.
 
 #include "client/checked_options.hpp"
-#include "recipes/due_slots.hpp"
-#include "recipes/once.hpp"
+#include "recipes/once/due_slots.hpp"
+#include "recipes/once/once.hpp"
 #include "simulation/workloads/claims.hpp"
 #include "simulation/workloads/lease_notes.hpp"
 #include "simulation/workloads/workload.hpp"

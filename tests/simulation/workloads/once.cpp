@@ -2,7 +2,7 @@
 // Once per slot: every process keeps claiming every slot until it hears that the slot is over. A
 // slot that may run at most once is begun at most once; one that must run is done in the end.
 
-#include "recipes/once.hpp"
+#include "recipes/once/once.hpp"
 
 #include "client/checked_options.hpp"
 #include "simulation/workloads/claims.hpp"

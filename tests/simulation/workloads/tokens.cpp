@@ -7,7 +7,7 @@
 // grant that came after a good token was kept, while that is neither due nor refused.
 
 #include "client/checked_options.hpp"
-#include "recipes/cached_value.hpp"
+#include "recipes/cached/cached_value.hpp"
 #include "simulation/faults/fault.hpp"
 #include "simulation/workloads/caller.hpp"
 #include "simulation/workloads/workload.hpp"
