@@ -32,12 +32,6 @@ target_include_directories(dibs_options INTERFACE ${PROJECT_SOURCE_DIR}/src
                                                   ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(dibs_options INTERFACE Threads::Threads)
 
-# Asio is compiled once (src/client/asio_impl.cpp); everybody else sees declarations only.
-add_library(dibs_asio INTERFACE)
-target_compile_definitions(dibs_asio INTERFACE BOOST_ASIO_SEPARATE_COMPILATION
-                                               BOOST_ASIO_NO_DEPRECATED)
-target_link_libraries(dibs_asio INTERFACE Boost::headers)
-
 find_program(DIBS_MOLD mold)
 if(DIBS_MOLD)
     add_link_options(-fuse-ld=mold)
