@@ -3,8 +3,7 @@
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
 #include "client/leases/adoption.hpp"
-#include "client/shown_records.hpp"
-#include "core/key.hpp"
+#include "client/open_client.hpp"
 #include "store/open.hpp"
 
 #include <dibs/client.hpp>
@@ -14,8 +13,6 @@
 namespace dibs {
 
 namespace {
-
-constexpr std::size_t records_per_page = 500;
 
 [[noreturn]] void fail(std::error_code error, const std::string& message) {
     throw dibs::error(error, message);
@@ -188,141 +185,6 @@ lease client::adopt(std::string_view handed_over, acquire_options options) {
         fail(error, message);
     }
     return taken;
-}
-
-namespace {
-
-core::page one_page(detail::client_core& core,
-                    std::string prefix,
-                    std::string after,
-                    std::size_t limit) {
-    core::page page;
-    core.run([&](core::task done) {
-        if (core.closed()) {
-            auto refusal = core.refusal();
-            page.error = refusal.error;
-            page.detail = std::move(refusal.detail);
-            done();
-            return;
-        }
-        core.store().list(std::move(prefix),
-                          std::move(after),
-                          limit,
-                          [&page, done = std::move(done)](core::page read) mutable {
-                              page = std::move(read);
-                              done();
-                          });
-    });
-    return page;
-}
-
-bool each_record(const std::shared_ptr<detail::client_core>& core,
-                 std::string_view prefix,
-                 const std::function<void(record&&)>& take,
-                 std::error_code& error,
-                 std::string& message) {
-    if (!core) {
-        error = errc::closed;
-        return false;
-    }
-    std::string after;
-    for (bool more = true; more;) {
-        auto page = one_page(*core, std::string(prefix), after, records_per_page);
-        if (page.error) {
-            error = page.error;
-            message = "listing (store " + core->store().location() + "): " + page.detail;
-            return false;
-        }
-        more = page.more && !page.records.empty();
-        if (more) {
-            after = page.records.back().key;
-        }
-        for (auto& one : page.records) {
-            take(detail::shown(std::move(one)));
-        }
-    }
-    return true;
-}
-
-std::vector<record> all_records(const std::shared_ptr<detail::client_core>& core,
-                                std::string_view prefix,
-                                std::error_code& error,
-                                std::string& message) {
-    std::vector<record> all;
-    const auto keep = [&all](record&& one) { all.push_back(std::move(one)); };
-    return each_record(core, prefix, keep, error, message) ? all : std::vector<record>{};
-}
-
-}  // namespace
-
-bool detail::for_each_record(client& of,
-                             std::string_view prefix,
-                             const std::function<void(record&&)>& take,
-                             std::error_code& error,
-                             std::string& message) {
-    error.clear();
-    return each_record(lease_access::core(of), prefix, take, error, message);
-}
-
-std::vector<record> client::list(std::string_view prefix, std::error_code& error) noexcept {
-    error.clear();
-    std::string message;
-    return all_records(core_, prefix, error, message);
-}
-
-std::vector<record> client::list(std::string_view prefix) {
-    std::error_code error;
-    std::string message;
-    auto all = all_records(core_, prefix, error, message);
-    if (error) {
-        fail(error, message);
-    }
-    return all;
-}
-
-namespace {
-
-/// `why` says more than the error, if the store does.
-std::optional<record> record_of(const std::shared_ptr<detail::client_core>& core,
-                                std::string_view key,
-                                std::error_code& error,
-                                std::string& why) {
-    error.clear();
-    if (!core) {
-        error = errc::closed;
-        return std::nullopt;
-    }
-    if (!core::fault_of_key(key).empty()) {
-        error = errc::invalid_key;
-        return std::nullopt;
-    }
-    auto page = one_page(*core, std::string(key), {}, 1);
-    error = page.error;
-    why = std::move(page.detail);
-    if (page.records.empty() || page.records.front().key != key) {
-        return std::nullopt;
-    }
-    return detail::shown(std::move(page.records.front()));
-}
-
-}  // namespace
-
-std::optional<record> client::inspect(std::string_view key, std::error_code& error) noexcept {
-    std::string why;
-    return record_of(core_, key, error, why);
-}
-
-std::optional<record> client::inspect(std::string_view key) {
-    std::error_code error;
-    std::string why;
-    auto found = record_of(core_, key, error, why);
-    if (error) {
-        fail(error,
-             detail::complaint(key,
-                               core_ ? core_->store().location() : "none",
-                               why.empty() ? error.message() : why));
-    }
-    return found;
 }
 
 store_info client::store() const {

@@ -5,7 +5,7 @@
 #include "cli/output/failure.hpp"
 #include "cli/output/speech.hpp"
 #include "cli/settings/store_access.hpp"
-#include "client/attempt.hpp"
+#include "client/operator/listing.hpp"
 
 #include <algorithm>
 #include <string>

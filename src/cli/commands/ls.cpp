@@ -7,7 +7,7 @@
 #include "cli/output/json.hpp"
 #include "cli/output/speech.hpp"
 #include "cli/settings/store_access.hpp"
-#include "client/attempt.hpp"
+#include "client/operator/listing.hpp"
 #include "core/key.hpp"
 
 #include <dibs/dibs.hpp>

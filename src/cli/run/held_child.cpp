@@ -7,7 +7,7 @@
 #include "cli/output/speech.hpp"
 #include "cli/run/child_environment.hpp"
 #include "cli/supervisor/boot_time.hpp"
-#include "client/attempt.hpp"
+#include "client/leases/supervision.hpp"
 #include "core/key.hpp"
 
 #include <dibs/dibs.hpp>

@@ -3,7 +3,7 @@
 
 #include "cli/options/duration.hpp"
 #include "cli/output/speech.hpp"
-#include "client/attempt.hpp"
+#include "client/operator/listing.hpp"
 #include "core/key.hpp"
 
 #include <sys/ioctl.h>

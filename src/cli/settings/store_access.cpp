@@ -4,7 +4,7 @@
 #include "cli/output/failure.hpp"
 #include "cli/output/redact.hpp"
 #include "cli/output/speech.hpp"
-#include "client/attempt.hpp"
+#include "client/open_client.hpp"
 #include "core/key.hpp"
 #include "store/url.hpp"
 

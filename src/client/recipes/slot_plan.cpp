@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/recipes/slot_plan.hpp"
 
-#include "client/attempt.hpp"
+#include "client/operator/listing.hpp"
 #include "recipes/once/slot_record.hpp"
 
 #include <algorithm>
