@@ -174,6 +174,90 @@ TEST_F(RedisNotices, WithoutTheRightToListenNoWordIsReliedOn) {
     EXPECT_EQ(waiter.ask(acquire_of("other", holder_of(3))).what, verdict::granted);
 }
 
+// The server cuts a connection that is subscribed when more than client-output-buffer-limit pubsub, 32 MB,
+// is on its way to it.
+struct RedisNoticesAndLargeResults : RedisNotices {
+    static constexpr std::size_t keys = 48;
+
+    void keep_results() {
+        for (std::size_t at = 0; at < keys; ++at) {
+            const auto key = "large" + std::to_string(at);
+            ASSERT_EQ(holder.ask(acquire_of(key, holder_of(100 + at))).what, verdict::granted);
+            ASSERT_EQ(holder.ask(finish(key, 100 + at)).what, verdict::finished);
+        }
+    }
+    [[nodiscard]] static core::release finish(const std::string& key, std::uint64_t by) {
+        return finish_of(
+            key, holder_of(by), core::result_to_keep{std::string(1'000'000, 'x'), 1h, 1h});
+    }
+    [[nodiscard]] store::answers ask_for_all() {
+        std::vector<core::verb> all;
+        for (std::size_t at = 0; at < keys; ++at) {
+            all.emplace_back(asking("large" + std::to_string(at), 500 + at));
+        }
+        return waiter.wait_for(waiter.send(std::move(all)));
+    }
+    /// Whether the server counts anybody who hears notices.
+    [[nodiscard]] bool somebody_hears() const {
+        return server.ask({"CLIENT", "LIST", "TYPE", "pubsub"}) != "";
+    }
+};
+
+TEST_F(RedisNoticesAndLargeResults, WhoeverWasCutForThemListensInAnotherWay) {
+    open_waiter();
+    keep_results();
+    const auto all_told = [](const store::answers& given) {
+        return std::all_of(given.begin(), given.end(), [](const auto& one) {
+            return one.took == effect::yes && one.result &&
+                   one.result->value.size() == 1'000'000;
+        });
+    };
+    bool told_all = all_told(ask_for_all());
+    for (int round = 0; round < 3 && !told_all; ++round) {
+        EXPECT_NE(waiter.insist(asking("k", 2)).what, verdict::granted);
+        told_all = all_told(ask_for_all());
+    }
+    EXPECT_TRUE(told_all) << "cut again and again";
+    EXPECT_FALSE(waiter.insist(asking("k", 2)).will_notify);
+}
+
+TEST_F(RedisNoticesAndLargeResults, WhoeverKeepsThemIsNotCut) {
+    open_waiter();
+    ASSERT_TRUE(waiter.ask(asking("k", 2)).will_notify);
+    std::vector<core::verb> all;
+    for (std::size_t at = 0; at < keys; ++at) {
+        const auto key = "large" + std::to_string(at);
+        ASSERT_EQ(waiter.ask(acquire_of(key, holder_of(100 + at))).what, verdict::granted);
+        all.emplace_back(finish(key, 100 + at));
+    }
+    const auto given = waiter.wait_for(waiter.send(std::move(all)));
+    EXPECT_EQ(std::count_if(given.begin(),
+                            given.end(),
+                            [](const auto& one) { return one.what == verdict::finished; }),
+              static_cast<std::ptrdiff_t>(keys));
+    EXPECT_TRUE(told()) << "word that was left is heard no more, so everybody looks";
+    EXPECT_FALSE(waiter.ask(asking("k", 2)).will_notify);
+    EXPECT_FALSE(somebody_hears());
+}
+
+TEST_F(RedisNoticesAndLargeResults, OneLargeAnswerIsWarningEnough) {
+    open_waiter();
+    ASSERT_EQ(holder.ask(acquire_of("large", holder_of(100))).what, verdict::granted);
+    ASSERT_EQ(holder
+                  .ask(finish_of("large",
+                                 holder_of(100),
+                                 core::result_to_keep{std::string(2'000'000, 'x'), 1h, 1h}))
+                  .what,
+              verdict::finished);
+    ASSERT_TRUE(waiter.ask(asking("k", 2)).will_notify);
+    EXPECT_TRUE(somebody_hears());
+    EXPECT_EQ(waiter.ask(asking("large", 3)).what, verdict::done);
+    EXPECT_TRUE(told()) << "word that was left is heard no more, so everybody looks";
+    EXPECT_FALSE(waiter.ask(asking("k", 2)).will_notify);
+    EXPECT_FALSE(somebody_hears());
+    give_back();
+}
+
 TEST(RedisNoticesOfOld, WhereTheServerKnowsTheOldProtocolAloneNoWordIsLeft) {
     const redis_server server{{"--rename-command", "HELLO", ""}};
     redis_peer holder{server};

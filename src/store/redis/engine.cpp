@@ -30,6 +30,13 @@ constexpr std::size_t renewals_max = 16;
 /// A connection that was heard of so lately is taken to be there.
 constexpr core::nanoseconds fresh = 10ms;
 constexpr core::nanoseconds farewell_max = 200ms;
+/// A connection that is subscribed is cut when more than client-output-buffer-limit pubsub is on its way
+/// to it, 32 MB mostly: that is no less than what all requests under way may bring by answers of such a
+/// size.
+constexpr std::size_t large_answer = std::size_t{1} << 20U;
+/// After a cut, which may have been that, no connection is subscribed for so long, and longer each time.
+constexpr core::nanoseconds notices_pause_first = 1min;
+constexpr core::nanoseconds notices_pause_max = 1h;
 
 std::size_t index(urgency how) noexcept {
     return static_cast<std::size_t>(how);
@@ -203,9 +210,7 @@ void engine::send(core::instant now, letters& told) {
             }
             auto next = std::move(queue.front());
             queue.pop_front();
-            if (next->leaves_word() && notices_ == hearing::not_asked && data_.takes_pushes()) {
-                subscribe_to_notices(now);
-            }
+            make_ready_for(*next, now, told);
             const auto begins = data_.appended();
             if (next->write(data_.out(), now, after(told))) {
                 flights_.push_back({std::move(next), begins, now, how});
@@ -218,7 +223,7 @@ void engine::send(core::instant now, letters& told) {
     }
 }
 
-void engine::hear_data(letters& told) {
+void engine::hear_data(core::instant now, letters& told) {
     for (;;) {
         const auto how = data_.next();
         if (how != reply_reader::state::complete) {
@@ -229,9 +234,10 @@ void engine::hear_data(letters& told) {
             hear_pushed(answer, told);
             continue;
         }
+        note_size_of_answer(now, told);
         if (!flights_.empty() && !flights_.front().what) {
             // Refused; or whatever is in between does not pass on what was said to it.
-            end_subscription(hearing::refused);
+            answered_about_notices(hearing::refused);
             if (answer.front().what == kind::error) {
                 continue;
             }
@@ -250,15 +256,48 @@ void engine::hear_data(letters& told) {
     }
 }
 
-/// Before the first request that leaves word: the server takes one after the other.
+/// The server takes one after the other: what has to be so for the next request is asked for before it.
+void engine::make_ready_for(const request& next, core::instant now, letters& told) {
+    if (next.bytes_to_keep() > large_answer) {
+        give_notices_up(now, told);
+    } else if (next.leaves_word() && notices_ == hearing::not_asked && data_.takes_pushes() &&
+               !answers_are_large_ && now >= notices_again_at_) {
+        subscribe_to_notices(now);
+    }
+}
+
+/// Where there was one large answer there may be many at once.
+void engine::note_size_of_answer(core::instant now, letters& told) {
+    if (data_.size_of_current() > large_answer) {
+        give_notices_up(now, told);
+    }
+}
+
 void engine::subscribe_to_notices(core::instant now) {
     flights_.push_back({nullptr, data_.appended(), now, urgency::other});
     write_command(data_.out(), {"SUBSCRIBE", notices_channel_});
     notices_ = hearing::asked;
 }
 
-void engine::end_subscription(hearing how) {
-    notices_ = how;
+/// For as long as the store is open: whoever waits listens to the key from now on.
+void engine::give_notices_up(core::instant now, letters& told) {
+    answers_are_large_ = true;
+    if (!hears_notices()) {
+        return;
+    }
+    flights_.push_back({nullptr, data_.appended(), now, urgency::other});
+    write_command(data_.out(), {"UNSUBSCRIBE", notices_channel_});
+    notices_ = hearing::given_up;
+    if (expects_notices_) {
+        // Word that was left is heard no more: everybody looks for himself.
+        told.push_back(outside_.woken({}, wake_by::unknown));
+    }
+}
+
+void engine::answered_about_notices(hearing how) {
+    if (notices_ == hearing::asked) {
+        notices_ = how;
+    }
     const auto at =
         std::find_if(flights_.begin(), flights_.end(), [](const auto& one) { return !one.what; });
     if (at != flights_.end()) {
@@ -266,12 +305,19 @@ void engine::end_subscription(hearing how) {
     }
 }
 
+void engine::note_cut_of_notices(core::instant now) {
+    if (hears_notices() && !flights_.empty()) {
+        notices_pause_ = std::clamp(2 * notices_pause_, notices_pause_first, notices_pause_max);
+        notices_again_at_ = now + notices_pause_;
+    }
+}
+
 void engine::hear_pushed(const reply& pushed, letters& told) {
     if (pushed.size() < 4 || pushed[2].text != notices_channel_) {
         return;
     }
-    if (pushed[1].text == "subscribe") {
-        end_subscription(hearing::holds);
+    if (pushed[1].text == "subscribe" || pushed[1].text == "unsubscribe") {
+        answered_about_notices(hearing::holds);
     } else if (pushed[1].text == "message") {
         if (auto key = names_.key_of_rest(pushed[3].text)) {
             told.push_back(outside_.woken(std::move(*key), wake_by::unknown));
@@ -294,6 +340,7 @@ void engine::take_next() {
 void engine::data_broke(core::instant now, letters& told) {
     const bool greeted = data_used_;
     data_used_ = false;
+    note_cut_of_notices(now);
     notices_ = hearing::not_asked;
     if (expects_notices_) {
         // Whatever was said meanwhile is lost: everybody looks for himself.
@@ -550,7 +597,7 @@ void engine::hear(const std::array<pollfd, 2>& seen, core::instant now, letters&
         const bool open = data_.go_on(seen[0].revents, now);
         data_used_ = data_used_ || data_.ready();
         if (open) {
-            hear_data(told);
+            hear_data(now, told);
         }
         if (data_.at() == link::phase::closed) {
             data_broke(now, told);

@@ -66,7 +66,7 @@ class engine final : public remote::leader {
     }
 
   private:
-    enum class hearing : std::uint8_t { not_asked, asked, holds, refused };
+    enum class hearing : std::uint8_t { not_asked, asked, holds, refused, given_up };
 
     struct listener {
         std::string key;
@@ -89,7 +89,7 @@ class engine final : public remote::leader {
         }
     };
     struct flight {
-        std::unique_ptr<request> what;  ///< null: the subscription to notices
+        std::unique_ptr<request> what;  ///< null: the subscription to notices, or its end
         std::uint64_t begins = 0;       ///< in the bytes of the connection
         core::instant sent{};
         urgency how = urgency::other;
@@ -120,10 +120,14 @@ class engine final : public remote::leader {
     void take_next();
     void keep_data(core::instant now, letters& told);
     void keep_ear(core::instant now, letters& told);
-    void hear_data(letters& told);
+    void hear_data(core::instant now, letters& told);
     void hear_pushed(const reply& pushed, letters& told);
+    void make_ready_for(const request& next, core::instant now, letters& told);
+    void note_size_of_answer(core::instant now, letters& told);
     void subscribe_to_notices(core::instant now);
-    void end_subscription(hearing how);
+    void give_notices_up(core::instant now, letters& told);
+    void answered_about_notices(hearing how);
+    void note_cut_of_notices(core::instant now);
     void hear_ear(letters& told);
     [[nodiscard]] wake_by by(const reply& message) const noexcept;
     void refuse_to_listen(std::string_view why, letters& told);
@@ -152,6 +156,9 @@ class engine final : public remote::leader {
     std::deque<std::unique_ptr<request>> queues_[3];
     std::deque<flight> flights_;
     hearing notices_ = hearing::not_asked;
+    bool answers_are_large_ = false;     ///< for a connection that is subscribed
+    core::instant notices_again_at_{};   ///< not before, since the last such connection was cut
+    core::nanoseconds notices_pause_{};  ///< that was made then
     std::atomic<bool> expects_notices_{false};
 
     link ear_;

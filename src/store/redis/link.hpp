@@ -80,6 +80,7 @@ class link {
     /// The next reply after the greeting. `broken`: it is closed now.
     [[nodiscard]] reply_reader::state next();
     [[nodiscard]] const reply& current() const noexcept { return in_.current(); }
+    [[nodiscard]] std::size_t size_of_current() const noexcept { return in_.size(); }
 
     /// Why it is closed.
     [[nodiscard]] std::error_code fault() const noexcept { return fault_; }

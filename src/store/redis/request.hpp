@@ -8,6 +8,7 @@
 #include "store/redis/resp.hpp"
 #include "store/remote/trouble.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ class request {
 
     /// Whether the server is to tell this process something later (core::acquire::notify).
     [[nodiscard]] virtual bool leaves_word() const noexcept { return false; }
+
+    /// Of what it has the server keep, and tell again in the reply.
+    [[nodiscard]] virtual std::size_t bytes_to_keep() const noexcept { return 0; }
 
     /// Appends the command. False: nothing is left to be sent, and `refused` is not called.
     [[nodiscard]] virtual bool write(std::string& out, core::instant now, outcome told) = 0;

@@ -58,6 +58,7 @@ batch_request::batch_request(std::shared_ptr<const speaker> self,
         deadline_ = std::min(deadline_, job_->entries[at].deadline);
         const auto* asked = std::get_if<core::acquire>(&job_->entries[at].what);
         leaves_word_ = leaves_word_ || (asked != nullptr && asked->notify);
+        bytes_to_keep_ += redis::bytes_to_keep(job_->entries[at].what);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "store/remote/listing.hpp"
 #include "store/store.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -44,6 +45,7 @@ class batch_request final : public request {
 
     [[nodiscard]] core::instant deadline() const noexcept override { return deadline_; }
     [[nodiscard]] bool leaves_word() const noexcept override { return leaves_word_; }
+    [[nodiscard]] std::size_t bytes_to_keep() const noexcept override { return bytes_to_keep_; }
     [[nodiscard]] bool write(std::string& out, core::instant now, outcome told) override;
     [[nodiscard]] bool answered(const reply& told, outcome after) override;
     void refused(const trouble& why, outcome told) override;
@@ -58,6 +60,7 @@ class batch_request final : public request {
     std::vector<std::uint32_t> which_;
     core::instant deadline_;
     bool leaves_word_ = false;
+    std::size_t bytes_to_keep_ = 0;
     unsigned tries_ = 0;
 };
 

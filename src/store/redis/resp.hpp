@@ -64,6 +64,8 @@ class reply_reader {
     [[nodiscard]] state next();
 
     [[nodiscard]] const reply& current() const noexcept { return current_; }
+    /// Of the reply that is complete, in bytes.
+    [[nodiscard]] std::size_t size() const noexcept { return at_; }
     [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
 
   private:

@@ -889,6 +889,11 @@ std::vector<std::uint32_t> order_of(std::span<const core::entry> batch,
     return order;
 }
 
+std::size_t bytes_to_keep(const core::verb& what) noexcept {
+    const auto* payload = payload_of(what);
+    return payload == nullptr ? 0 : payload->size();
+}
+
 void write_batch(std::string& out,
                  send_as how,
                  const names& where,

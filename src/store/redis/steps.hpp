@@ -6,6 +6,7 @@
 #include "store/redis/names.hpp"
 #include "store/redis/resp.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -41,6 +42,9 @@ struct caller {
                                                   std::span<const std::uint32_t> which);
 
 enum class send_as : std::uint8_t { name, text };
+
+/// Of the result, mark or reason in it.
+[[nodiscard]] std::size_t bytes_to_keep(const core::verb& what) noexcept;
 
 void write_batch(std::string& out,
                  send_as how,
