@@ -3,6 +3,8 @@
 
 #include "recipes/late_result.hpp"
 
+#include <dibs/error.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -35,7 +37,8 @@ class idempotent::call {
     core::fence_number seen = 0;                ///< of the mark that may be passed over
     std::optional<idempotent_record> previous;  ///< that mark
     idempotent_record mine;
-    bool waited = false;  ///< the latest try waited for as long as it may
+    bool waited = false;    ///< the latest try waited for as long as it may
+    bool troubled = false;  ///< the store was in trouble, which is waited out
     bool finished = false;
 };
 
@@ -80,6 +83,9 @@ void idempotent::ask(const call_ptr& which, nanoseconds wait) {
     auto asked = terms.acquire;
     asked.wait = wait;
     asked.patient = terms.acquire.wait > nanoseconds::zero();
+    if (which->troubled && which->wait_until != instant::max()) {
+        asked.timeout = std::min(asked.timeout, which->wait_until - env_.time.now());
+    }
     asked.seen = which->seen;
     asked.mark = to_keep(terms, mine);
     which->waited = wait > nanoseconds::zero();
@@ -96,7 +102,11 @@ void idempotent::ask(const call_ptr& which, nanoseconds wait) {
 }
 
 void idempotent::acquired(const call_ptr& which, mutex_outcome outcome) {
-    if (outcome.error) {
+    if (outcome.error == condition::retryable && !which->waited &&
+        env_.time.now() < which->wait_until) {
+        which->troubled = true;  // nothing was begun, and it may pass
+        ask(which, nanoseconds::zero());
+    } else if (outcome.error) {
         fail(which, outcome.error, std::move(outcome.detail));
     } else if (outcome.lease) {
         granted(which, std::move(outcome));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/several_keys.hpp"
 
+#include <dibs/error.hpp>
+
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace dibs::recipes {
@@ -14,6 +17,12 @@ namespace {
 
 /// The last key gets a try also when those before it have taken all the time.
 constexpr nanoseconds shortest_try = milliseconds{10};
+
+/// Whether whoever waits goes on: a disk is cleared, a server comes back. What a try in doubt may have
+/// been granted is given back by then, or soon after.
+bool may_pass(const std::error_code& why) noexcept {
+    return !why || why == condition::retryable || why == condition::outcome_unknown;
+}
 
 instant later(instant from, nanoseconds by) noexcept {
     return by >= instant::max() - from ? instant::max() : from + by;
@@ -96,7 +105,7 @@ void several_keys::all_were_tried() {
     give_back(std::move(behind));
     if (refused == tries.end()) {
         all_held() ? succeed() : begin_anew();
-    } else if (cancelled_ || refused->error || env_.time.now() >= wait_until_) {
+    } else if (cancelled_ || !may_pass(refused->error) || env_.time.now() >= wait_until_) {
         fail(names_[static_cast<std::size_t>(refused - tries.begin())], std::move(*refused));
     } else {
         ask_for_next();

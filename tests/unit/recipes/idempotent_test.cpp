@@ -190,6 +190,25 @@ TEST_F(Idempotent, AWaitEndsWhenItIsOver) {
     EXPECT_TRUE(run.lease->held(world.now()));
 }
 
+TEST_F(Idempotent, WhoWaitsGoesOnWhenTheStoreIsInTrouble) {
+    for (const auto what : {fault::refuse, fault::deny}) {
+        b.line.plan = [what](std::size_t, const auto&) { return what; };
+        const auto asked = world.now();
+        const auto gives_up = b.claim(b.terms("five euros", 20s));
+        EXPECT_TRUE(gives_up.error);
+        EXPECT_GE(world.now() - asked, 19s);
+        EXPECT_LE(world.now() - asked, 21s);
+        const auto waits = b.start(b.terms("five euros", 1min));
+        world.advance(30s);
+        EXPECT_FALSE(*waits);
+        b.line.plan = nullptr;
+        ASSERT_TRUE(world.run_until([&] { return waits->has_value(); }, 10s));
+        ASSERT_EQ((*waits)->verdict, idempotent_verdict::granted);
+        EXPECT_EQ((*waits)->mine.attempt, 1U);
+        b.abandon(**waits);
+    }
+}
+
 TEST_F(Idempotent, ACrashLetsAnotherOneDoItAlsoOneWhoWaits) {
     const auto run = a.claim();
     const auto waits = b.start(b.terms("five euros", 1min));

@@ -173,6 +173,38 @@ TEST_F(SeveralKeys, AStoreThatNeverAnswersIsAnErrorInTime) {
     EXPECT_TRUE(there.holders("a").empty());
 }
 
+TEST_F(SeveralKeys, WhoeverWaitsGoesOnWhenTheStoreIsInTrouble) {
+    for (const auto what : {fault::refuse, fault::deny, fault::lose_request, fault::lose_answer}) {
+        for (const auto& names : {std::vector<std::string>{"a"}, {"a", "b", "c"}}) {
+            const auto trouble_ends = world.now() + 30s;
+            here.line.plan = [&](std::size_t, const auto&) {
+                return world.now() < trouble_ends ? what : fault::none;
+            };
+            const auto told = ask(here, names, terms_of(10min));
+            world.advance(29s);
+            EXPECT_FALSE(told->outcome) << told->outcome->last.error.message();
+            ASSERT_TRUE(world.run_until([&] { return told->outcome.has_value(); }, 1min));
+            EXPECT_TRUE(told->all());
+            give_back(here, told);
+            world.advance(1min);
+            for (const auto& name : names) {
+                EXPECT_TRUE(here.holders(name).empty());
+            }
+        }
+    }
+}
+
+TEST_F(SeveralKeys, TroubleThatLastsIsToldWhenTheWaitIsOver) {
+    here.line.plan = [](std::size_t, const auto&) { return fault::refuse; };
+    const auto begun = world.now();
+    const auto told = ask(here, {"a", "b"}, terms_of(30s));
+    world.advance(1min);
+    ASSERT_TRUE(told->outcome);
+    EXPECT_TRUE(told->outcome->last.error);
+    EXPECT_GE(told->when - begun, 29s);
+    EXPECT_LE(told->when - begun, 30s + 20ms);
+}
+
 TEST_F(SeveralKeys, BeginsAnewWhenOneIsLostMeanwhile) {
     const auto other = there.take(terms_of(), "b");
     const auto told = ask(here, {"a", "b"}, terms_of(10min));
