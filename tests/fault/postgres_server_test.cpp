@@ -581,6 +581,21 @@ TEST_F(PostgresFault, APoolerThatComesAndGoesLeavesOnlyTrueAnswers) {
     EXPECT_EQ(postgres_session{pooler.url()}.ask("SHOW lock_timeout"), "0");
 }
 
+// Nobody hears of it any more; its row stays locked until the standby is back.
+TEST_F(PostgresFault, WhoMeetsAStepThatWaitsForAStandbyIsToldWhereToLook) {
+    open();
+    ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);
+    postgres_peer another{server.url(), 2};
+    ASSERT_EQ(another.open(), std::error_code{}) << another.detail;
+    wait_for_nobody(server);
+    const auto waits = held_up(peer, server);
+    const auto met = another.ask(release_of("k", holder_of(1)), 1s);
+    EXPECT_EQ(met.took, effect::no);
+    EXPECT_EQ(met.error, errc::store_busy) << met.detail;
+    EXPECT_NE(met.detail.find("SyncRep"), std::string::npos) << met.detail;
+    EXPECT_FALSE(waits->has_value());
+}
+
 TEST(PostgresFaults, WeakerDefaultsOfTheServerDoNotWeakenTheStore) {
     postgres_server server{
         {"synchronous_commit=off", "default_transaction_isolation=serializable"}};

@@ -208,8 +208,7 @@ TEST_F(RedisNoticesAndLargeResults, WhoeverWasCutForThemListensInAnotherWay) {
     keep_results();
     const auto all_told = [](const store::answers& given) {
         return std::all_of(given.begin(), given.end(), [](const auto& one) {
-            return one.took == effect::yes && one.result &&
-                   one.result->value.size() == 1'000'000;
+            return one.took == effect::yes && one.result && one.result->value.size() == 1'000'000;
         });
     };
     bool told_all = all_told(ask_for_all());
@@ -243,12 +242,12 @@ TEST_F(RedisNoticesAndLargeResults, WhoeverKeepsThemIsNotCut) {
 TEST_F(RedisNoticesAndLargeResults, OneLargeAnswerIsWarningEnough) {
     open_waiter();
     ASSERT_EQ(holder.ask(acquire_of("large", holder_of(100))).what, verdict::granted);
-    ASSERT_EQ(holder
-                  .ask(finish_of("large",
-                                 holder_of(100),
-                                 core::result_to_keep{std::string(2'000'000, 'x'), 1h, 1h}))
-                  .what,
-              verdict::finished);
+    ASSERT_EQ(
+        holder
+            .ask(finish_of(
+                "large", holder_of(100), core::result_to_keep{std::string(2'000'000, 'x'), 1h, 1h}))
+            .what,
+        verdict::finished);
     ASSERT_TRUE(waiter.ask(asking("k", 2)).will_notify);
     EXPECT_TRUE(somebody_hears());
     EXPECT_EQ(waiter.ask(asking("large", 3)).what, verdict::done);

@@ -121,9 +121,8 @@ bool batch_request::expire(outcome told) {
         settle(at,
                tries_ == 0 ? core::refused(errc::timed_out, "not begun before its deadline")
                            : core::refused(errc::store_busy,
-                                           self_->where +
-                                               ": another session has locked the row and does not "
-                                               "let go; see pg_locks on the server"));
+                                           self_->where + ": " + std::string{row_is_kept} + "; " +
+                                               std::string{who_keeps_it}));
         return true;
     });
     note_deadline();

@@ -14,6 +14,15 @@ using remote::trouble;
 /// A statement of a session that is not the one it was (advisory/session.sql).
 inline constexpr std::string_view another_session = "DBS02";
 
+/// A row that somebody else has for too long; and where to look for who it is: that may be a step of ours
+/// whose commit waits, of which nobody hears any more.
+inline constexpr std::string_view row_is_kept =
+    "another session has locked the row and does not let go";
+inline constexpr std::string_view who_keeps_it =
+    "see pg_stat_activity on the server: a transaction that is open, or a commit that waits "
+    "(SyncRep: for "
+    "a synchronous standby that is gone)";
+
 /// What to do about a statement that failed.
 enum class remedy {
     none,   ///< it would fail again
