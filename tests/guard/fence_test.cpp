@@ -589,6 +589,52 @@ TEST_F(Fence, TruncateByWhomRowsAreHiddenFromIsRefused) {
     EXPECT_EQ(seeing.ask("TRUNCATE product"), "");
 }
 
+// It has no value yet when the row is checked: each update would look like one that moves the row to another
+// key, which forgets the fence where writes without one are allowed.
+TEST_F(Fence, AKeyOfAGeneratedColumnIsRefused) {
+    ASSERT_EQ(
+        server_.ask("CREATE TABLE seat(id int, name text GENERATED ALWAYS AS ('x' || id) STORED)"),
+        "");
+    for (const std::string unfenced : {"refuse", "allow"}) {
+        EXPECT_TRUE(is_error(
+            server_.ask("SELECT dibs.protect('seat', 'seat:{id}:{name}', '" + unfenced + "')"),
+            "0A000"));
+    }
+    EXPECT_EQ(server_.ask("SELECT dibs.protect('seat', 'seat:{id}')"), "");
+}
+
+TEST_F(Fence, AColumnOfTheKeyThatHasGoneIsTold) {
+    const std::string gaps = "SELECT * FROM dibs.guard_gaps()";
+    ASSERT_EQ(server_.ask("SELECT dibs.protect('product', 'product:{id}', 'allow')"), "");
+    EXPECT_EQ(server_.ask(gaps), "");
+    ASSERT_EQ(server_.ask("ALTER TABLE product RENAME COLUMN id TO number"), "");
+    EXPECT_EQ(server_.ask(gaps), "public.product|public.product|writes");
+    ASSERT_EQ(server_.ask("SELECT dibs.protect('product', 'product:{number}', 'allow')"), "");
+    EXPECT_EQ(server_.ask(gaps), "");
+}
+
+// A write by the parent's name reaches them, and no trigger of the parent.
+TEST_F(Fence, ChildrenByInheritanceThatAreOpenAreTold) {
+    ASSERT_EQ(server_.ask("CREATE TABLE sale(id int, day int);"
+                          "CREATE TABLE sale_old(why text) INHERITS (sale);"
+                          "CREATE TABLE sale_older() INHERITS (sale_old);"
+                          "INSERT INTO sale_older VALUES (1, 1, 'late');"
+                          "SELECT dibs.protect('sale')"),
+              "");
+    const std::string enabled =
+        "SELECT enabled FROM dibs.guard_report() WHERE relation = 'public.sale'";
+    const std::string gaps = "SELECT * FROM dibs.guard_gaps()";
+    EXPECT_EQ(server_.ask("UPDATE sale SET day = 2"), "1") << "each is a table of its own";
+    EXPECT_EQ(server_.ask(gaps),
+              "public.sale|public.sale_old|writes\npublic.sale|public.sale_older|writes");
+    EXPECT_EQ(server_.ask(enabled), "f");
+    ASSERT_EQ(server_.ask("SELECT dibs.protect('sale_old'), dibs.protect('sale_older')"), "|");
+    EXPECT_EQ(server_.ask(gaps), "");
+    EXPECT_EQ(server_.ask(enabled), "t");
+    EXPECT_TRUE(is_error(server_.ask("UPDATE sale SET day = 3"), "ZD002"));
+    EXPECT_EQ(server_.ask("SELECT dibs.unprotect('sale')"), "");
+}
+
 TEST_F(Fence, APartitionThatWasDetachedIsTold) {
     ASSERT_EQ(server_.ask("CREATE TABLE sale(id int, day int) PARTITION BY RANGE (day);"
                           "CREATE TABLE sale_1 PARTITION OF sale FOR VALUES FROM (0) TO (10);"

@@ -33,6 +33,19 @@ TEST_F(Requests, TheFirstAnswerIsReplayed) {
     EXPECT_EQ(server_.ask("SELECT count(*) FROM paid"), "1");
 }
 
+TEST_F(Requests, AnotherPayloadIsRefusedWithinItsTransactionToo) {
+    auto session = server_.connect();
+    session.ask("BEGIN");
+    EXPECT_EQ(session.ask(begin("pay 5")), "run|");
+    EXPECT_EQ(session.ask(begin("pay 5")), "run|");
+    session.ask("SAVEPOINT s");
+    EXPECT_TRUE(is_error(session.ask(begin("pay 6")), "ZD005"));
+    session.ask("ROLLBACK TO s");
+    EXPECT_EQ(session.ask(finish), "");
+    session.ask("COMMIT");
+    EXPECT_EQ(server_.ask(begin("pay 5")), "replay|answer");
+}
+
 TEST_F(Requests, OneThatIsUnderWayIsToldApart) {
     auto first = server_.connect();
     auto second = server_.connect();

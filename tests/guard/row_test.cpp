@@ -237,6 +237,27 @@ TEST_F(Rows, RowsAreLockedInOneOrder) {
         "2");
 }
 
+// What a sort makes of equal rows depends on all the others, so on what else was asked for.
+TEST_F(Rows, RowsOfOneValueAreLockedInOneOrderToo) {
+    ASSERT_EQ(
+        server_.ask("CREATE TABLE seat(hall int, number int, PRIMARY KEY (number) INCLUDE (hall));"
+                    "CREATE TABLE chair(hall int, number int);"
+                    "INSERT INTO seat SELECT i % 3, i FROM generate_series(1, 300) i;"
+                    "INSERT INTO chair SELECT i % 3, i FROM generate_series(1, 300) i"),
+        "");
+    for (const std::string table : {"seat", "chair"}) {
+        const auto order = [&](const std::string& halls) {
+            return server_.ask("SELECT string_agg(r ->> 'number', ' ') FROM dibs.lock_rows('" +
+                               table + "', 'hall', '" + halls + "') r WHERE r ->> 'hall' = '0'");
+        };
+        const auto alone = order("{0}");
+        EXPECT_NE(alone, "");
+        for (const std::string halls : {"{0,1}", "{1,0}", "{2,1,0}", "{0,0,2}"}) {
+            EXPECT_EQ(order(halls), alone) << table << halls;
+        }
+    }
+}
+
 // A table that is being changed is nobody's row: whoever would not wait for a row does not wait for that
 // either, and the rest wait as long as they said.
 TEST_F(Rows, ALockOfTheTableIsWaitedForAsLongAsWasSaid) {

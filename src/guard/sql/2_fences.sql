@@ -243,6 +243,16 @@ BEGIN
 END
 $f$;
 
+-- Whether all columns of a pattern are there when a row is checked: those that are generated are not yet, and each
+-- update would count as one that moves the row to another key.
+CREATE OR REPLACE FUNCTION {schema}.guard_has_key(relation regclass, pattern text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT NOT EXISTS (SELECT FROM regexp_matches(pattern, '[{]([^}]*)[}]', 'g') m
+                       WHERE NOT EXISTS (SELECT FROM pg_attribute a
+                                         WHERE a.attrelid = relation AND a.attname = m[1] AND a.attnum > 0
+                                           AND NOT a.attisdropped AND a.attgenerated = ''))
+$f$;
+
 -- The trigger of tables whose rows have keys of their own. Arguments: counter, `refuse` or `allow`, pattern.
 CREATE OR REPLACE FUNCTION {schema}.check_fence_of_key() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
@@ -385,6 +395,11 @@ BEGIN
                        WHERE a.attrelid = relation AND a.attname = word AND a.attnum > 0 AND NOT a.attisdropped) THEN
             RAISE EXCEPTION USING ERRCODE = 'undefined_column',
                 MESSAGE = format('%s has no column "%s" for the key "%s"', relation, word, key);
+        ELSIF NOT {schema}.guard_has_key(relation, format('{%s}', word)) THEN
+            RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+                MESSAGE = format('column "%s" of %s is generated, and has no value yet when a row is checked',
+                                 word, relation),
+                HINT = 'Name the columns that it is made of in the key.';
         END IF;
     END LOOP;
 
@@ -471,11 +486,21 @@ LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f
            CASE WHEN f.oid IS NULL OR f.tgenabled NOT IN ('O', 'A') THEN 'writes'
                 ELSE 'TRUNCATE of it by name' END
     FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-    CROSS JOIN LATERAL (SELECT t.tgrelid::oid AS relid UNION SELECT q.relid::oid FROM pg_partition_tree(t.tgrelid) q) m
+    -- A write by the name of a table reaches its children by old-style inheritance, and their triggers alone.
+    CROSS JOIN LATERAL (WITH RECURSIVE below AS (
+                            SELECT t.tgrelid::oid AS relid
+                            UNION SELECT i.inhrelid FROM pg_inherits i JOIN below b ON b.relid = i.inhparent)
+                        SELECT b.relid FROM below b) m
     LEFT JOIN pg_trigger f ON f.tgrelid = m.relid AND f.tgname = 'zzz_dibs_fence'
     LEFT JOIN pg_trigger c ON c.tgrelid = m.relid AND c.tgname = 'zzz_dibs_truncate'
     WHERE t.tgname = 'zzz_dibs_fence' AND t.tgparentid = 0 AND p.pronamespace = {schema_text}::regnamespace
       AND (f.oid IS NULL OR f.tgenabled NOT IN ('O', 'A') OR c.oid IS NULL OR c.tgenabled NOT IN ('O', 'A'))
+    UNION ALL
+    -- A column of the key has gone, or has another name, or is generated.
+    SELECT t.tgrelid::regclass::text, t.tgrelid::regclass::text, 'writes'
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+    WHERE t.tgname = 'zzz_dibs_fence' AND t.tgparentid = 0 AND p.pronamespace = {schema_text}::regnamespace
+      AND NOT {schema}.guard_has_key(t.tgrelid::regclass, coalesce(({schema}.guard_words(t.tgargs))[3], '')::text)
     UNION ALL
     -- DETACH takes the trigger that came from the parent, and leaves the other.
     SELECT c.tgrelid::regclass::text, c.tgrelid::regclass::text, 'writes'

@@ -233,14 +233,16 @@ BEGIN
 END
 $f$;
 
--- Locks several rows in the order of `column_name`, whatever the order of `vals`, so that two callers never wait
--- for each other in a circle. `skip_locked`: those that others have are left out. Returns what was locked.
+-- Locks several rows in the order of `column_name`, and where they have the same there in that of the primary key,
+-- whatever `vals` are, so that two callers never wait for each other in a circle. `skip_locked`: those that others
+-- have are left out. Returns what was locked.
 CREATE OR REPLACE FUNCTION {schema}.lock_rows(relation regclass, column_name name, vals text[],
                                               skip_locked boolean DEFAULT false)
 RETURNS SETOF jsonb
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
     type_now text;
+    behind text;
     query text;
 BEGIN
     SELECT format_type(a.atttypid, a.atttypmod) INTO type_now FROM pg_attribute a
@@ -249,8 +251,14 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column',
             MESSAGE = format('%s has no column "%s"', relation, column_name);
     END IF;
+    -- A sort leaves rows that are equal in an order that depends on all the others. Without a primary key: in that of
+    -- their places, which stay as long as nobody changes the rows.
+    SELECT coalesce(string_agg(format(', t.%I', a.attname), '' ORDER BY k.n), ', t.tableoid, t.ctid') INTO behind
+        FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, n)
+        JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+        WHERE i.indrelid = relation AND i.indisprimary AND k.n <= i.indnkeyatts;
     query := format('SELECT to_jsonb(t) AS found FROM %1$s AS t WHERE t.%2$I = ANY($1::%3$s[]) '
-                    'ORDER BY t.%2$I FOR UPDATE OF t', relation, column_name, type_now);
+                    'ORDER BY t.%2$I%4$s FOR UPDATE OF t', relation, column_name, type_now, behind);
     IF skip_locked THEN
         RETURN QUERY SELECT unnest({schema}.guard_lock_free(
             format('SELECT array_agg(s.found) FROM (%s SKIP LOCKED) AS s', query), vals));

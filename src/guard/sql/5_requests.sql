@@ -11,7 +11,9 @@ CREATE OR REPLACE FUNCTION {schema}.begin_request(key text, payload text, wait i
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
     hash bytea := sha256(convert_to(payload, 'UTF8'));
+    begun jsonb := coalesce(nullif(current_setting('dibs.requests', true), ''), '{}');
     earlier record;
+    kept boolean;
 BEGIN
     IF key IS NULL OR key = '' OR payload IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a request needs a key and a payload';
@@ -25,21 +27,21 @@ BEGIN
     END IF;
     SELECT r.payload, r.result, r.expires_at <= clock_timestamp() AS expired INTO earlier
         FROM {schema}.guard_request r WHERE r.key = begin_request.key;
-    IF FOUND AND NOT earlier.expired THEN
-        IF earlier.payload <> hash THEN
-            RAISE EXCEPTION USING ERRCODE = 'ZD005',
-                MESSAGE = format('request key "%s" was used for another payload', begin_request.key),
-                DETAIL = jsonb_build_object('key', begin_request.key)::text,
-                HINT = 'Each request needs a key of its own; its repetitions have the same payload.';
-        END IF;
+    kept := FOUND AND NOT earlier.expired;
+    IF kept AND earlier.payload <> hash OR begun ->> begin_request.key <> encode(hash, 'hex') THEN
+        RAISE EXCEPTION USING ERRCODE = 'ZD005',
+            MESSAGE = format('request key "%s" was used for another payload', begin_request.key),
+            DETAIL = jsonb_build_object('key', begin_request.key)::text,
+            HINT = 'Each request needs a key of its own; its repetitions have the same payload.';
+    END IF;
+    IF kept THEN
         outcome := 'replay';
         result := earlier.result;
         RETURN;
     END IF;
     -- Gone again when the transaction, or the savepoint around this, is rolled back.
     PERFORM set_config('dibs.requests',
-                       (coalesce(nullif(current_setting('dibs.requests', true), ''), '{}')::jsonb ||
-                        jsonb_build_object(begin_request.key, encode(hash, 'hex')))::text, true);
+                       (begun || jsonb_build_object(begin_request.key, encode(hash, 'hex')))::text, true);
     outcome := 'run';
 END
 $f$;
