@@ -235,6 +235,8 @@ TEST_F(Rows, RowsAreLockedInOneOrder) {
     EXPECT_EQ(
         server_.ask("SELECT count(*) FROM dibs.lock_rows('product', 'id', '{1,2,3,3}', true)"),
         "2");
+    ASSERT_EQ(server_.ask("CREATE VIEW cheap AS SELECT * FROM product WHERE id < 5"), "");
+    EXPECT_EQ(server_.ask("SELECT count(*) FROM dibs.lock_rows('cheap', 'id', '{1,3,9}')"), "2");
 }
 
 // What a sort makes of equal rows depends on all the others, so on what else was asked for.

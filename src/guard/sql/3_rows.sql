@@ -252,8 +252,10 @@ BEGIN
             MESSAGE = format('%s has no column "%s"', relation, column_name);
     END IF;
     -- A sort leaves rows that are equal in an order that depends on all the others. Without a primary key: in that of
-    -- their places, which stay as long as nobody changes the rows.
-    SELECT coalesce(string_agg(format(', t.%I', a.attname), '' ORDER BY k.n), ', t.tableoid, t.ctid') INTO behind
+    -- their places, which stay as long as nobody changes the rows, and which a view does not tell.
+    SELECT coalesce(string_agg(format(', t.%I', a.attname), '' ORDER BY k.n),
+                    CASE (SELECT c.relkind FROM pg_class c WHERE c.oid = relation)
+                        WHEN 'r' THEN ', t.tableoid, t.ctid' WHEN 'p' THEN ', t.tableoid, t.ctid' ELSE '' END) INTO behind
         FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, n)
         JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
         WHERE i.indrelid = relation AND i.indisprimary AND k.n <= i.indnkeyatts;
