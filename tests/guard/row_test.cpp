@@ -246,7 +246,7 @@ TEST_F(Rows, RowsOfOneValueAreLockedInOneOrderToo) {
                     "CREATE TABLE chair(hall int, number int);"
                     "INSERT INTO seat SELECT i % 3, i FROM generate_series(1, 300) i;"
                     "INSERT INTO chair SELECT i % 3, i FROM generate_series(1, 300) i"),
-        "");
+        "300");
     for (const std::string table : {"seat", "chair"}) {
         const auto order = [&](const std::string& halls) {
             return server_.ask("SELECT string_agg(r ->> 'number', ' ') FROM dibs.lock_rows('" +
