@@ -86,6 +86,24 @@ TEST(PostgresDiagnosis, FindsAStandbyThatNobodyWaitsFor) {
     EXPECT_EQ(grade_of(server.url(), "standbys"), grade::ok);
 }
 
+TEST(PostgresDiagnosis, FindsThatCommitsWaitForAStandbyThatIsGone) {
+    postgres_server server;
+    ASSERT_EQ(grade_of(server.url(), "rights"), grade::ok);
+    ASSERT_EQ(server.ask("ALTER SYSTEM SET synchronous_standby_names = 'another'"), "");
+    ASSERT_EQ(server.ask("SELECT pg_reload_conf()"), "t");
+    ASSERT_TRUE(
+        eventually([&] { return server.ask("SHOW synchronous_standby_names") == "another"; }));
+    EXPECT_EQ(grade_of(server.url(), "standbys"), grade::problem);
+    // One is connected, and not the one that is waited for: that shows by who waits.
+    const postgres_server standby{server, "second"};
+    ASSERT_TRUE(
+        eventually([&] { return server.ask("SELECT count(*) FROM pg_stat_replication") == "1"; }));
+    EXPECT_EQ(grade_of(server.url(), "standbys"), grade::ok);
+    auto waits = server.connect();
+    waits.send("CREATE TABLE anything()");
+    EXPECT_TRUE(eventually([&] { return grade_of(server.url(), "standbys") == grade::problem; }));
+}
+
 TEST(PostgresDiagnosis, FindsAPooler) {
     if (!has_pgbouncer()) {
         GTEST_SKIP() << "no PgBouncer here";

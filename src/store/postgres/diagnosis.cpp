@@ -42,7 +42,9 @@ constexpr const char* state_question =
     "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), "
     "current_setting('max_locks_per_transaction')::bigint * "
     "(current_setting('max_connections')::bigint + "
-    "current_setting('max_prepared_transactions')::bigint)";
+    "current_setting('max_prepared_transactions')::bigint), "
+    "(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < "
+    "clock_timestamp() - interval '2 s')";
 
 enum column : std::size_t {
     version,
@@ -60,6 +62,7 @@ enum column : std::size_t {
     locks_used,
     advisory_locks,
     locks_max,
+    kept_by_standbys,
     column_count
 };
 
@@ -164,7 +167,19 @@ class examination {
         if (number(state_[standbys]) == 0 && !waits) {
             return;
         }
-        if (waits) {
+        if (waits && number(state_[standbys]) == 0) {
+            add("standbys",
+                grade::problem,
+                "commits wait for a standby (synchronous_standby_names), and none is connected: "
+                "what asks for a key is in doubt until one is",
+                "bring the standby back, or change synchronous_standby_names");
+        } else if (number(state_[kept_by_standbys]) > 0) {
+            add("standbys",
+                grade::problem,
+                "sessions that wait for a synchronous standby for longer than 2 s: " +
+                    core::printable(state_[kept_by_standbys]),
+                "see pg_stat_replication on the server");
+        } else if (waits) {
             add("standbys", grade::ok, "commits wait for a standby (synchronous_standby_names)");
         } else {
             add("standbys",
