@@ -41,6 +41,21 @@ enum released_column : int { r_now, r_waiters, released_column_count };
 /// Columns of step_some.sql.
 enum some_column : int { s_entry, s_now, s_first, s_last, s_waited_for, some_column_count };
 
+/// Columns of advisory/release_one.sql; those of advisory/acquire_one.sql are as above.
+enum let_go_column : int { g_now, g_waiters, g_was_held, let_go_column_count };
+
+/// Columns of advisory/step_some.sql.
+enum kept_column : int {
+    k_now,
+    k_entries,
+    k_firsts,
+    k_lasts,
+    k_waited_for,
+    k_not_held,
+    k_given_back,
+    kept_column_count
+};
+
 /// Columns of lease_list_1.
 enum list_column : int {
     l_key,

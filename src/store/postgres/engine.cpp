@@ -273,6 +273,7 @@ void engine::fill(channel& which, core::instant now, letters& told) {
                 break;
             case request::sending::failed:
                 from->push_front(std::move(next));
+                take_next();
                 broke(which, now, told);
                 return;
         }
@@ -403,6 +404,10 @@ bool engine::idle() const noexcept {
     // The end of a session that has locks is to be noticed at once.
     const bool keeps = self_->own && self_->own->holds_any() && work_.by.ready();
     return nothing_queued() && listeners_.empty() && !keeps;
+}
+
+bool engine::only_watches() const noexcept {
+    return nothing_queued() && listeners_.empty();
 }
 
 bool engine::asked() const noexcept {

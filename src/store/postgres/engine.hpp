@@ -97,6 +97,7 @@ class engine final : public remote::leader {
     [[nodiscard]] bool all_sent() const noexcept override;
     [[nodiscard]] core::instant next_event() const noexcept override;
     [[nodiscard]] bool idle() const noexcept override;
+    [[nodiscard]] bool only_watches() const noexcept override;
     [[nodiscard]] bool asked() const noexcept override;
     [[nodiscard]] std::array<pollfd, 2> awaited() const noexcept override;
     void hear(const std::array<pollfd, 2>& seen, core::instant now, letters& told) override;

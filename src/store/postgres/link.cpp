@@ -277,8 +277,7 @@ void link::hear_greeting() {
             return;
         }
         case question::prepare:
-            // A session that keeps locks has no short ways.
-            if (++prepared_so_far_ < kept_statements.size() && kept_ == nullptr) {
+            if (++prepared_so_far_ < kept_statements.size()) {
                 ask(question::prepare);
                 return;
             }

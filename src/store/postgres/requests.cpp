@@ -2,6 +2,7 @@
 #include "store/postgres/requests.hpp"
 
 #include "store/postgres/advisory/session.hpp"
+#include "store/postgres/advisory/short_way.hpp"
 
 #include <dibs/error.hpp>
 
@@ -133,55 +134,129 @@ bool batch_request::expire(outcome told) {
     return true;
 }
 
-short_way_habit& batch_request::habit() const noexcept {
-    return which_.size() == 1 ? self_->short_way->lone : self_->short_way->batches;
+short_way_habit& batch_request::habit_of(std::size_t count) const noexcept {
+    return count == 1 ? self_->short_way->lone : self_->short_way->batches;
 }
 
 /// After a failure somebody has a row, or the server is in trouble: that is for the whole function.
+bool batch_request::may_go_short(const carrier& over) const noexcept {
+    return tries_ == 0 && by_ == way::may_be_short && over.is_set_up();
+}
+
 std::optional<short_step> batch_request::short_step_over(const carrier& over) const {
-    if (tries_ > 0 || by_ == way::whole || !over.is_set_up()) {
+    if (!may_go_short(over)) {
         return std::nullopt;
     }
     auto step = short_step_of(job_->entries, which_, *self_);
-    return step && habit().try_it() ? std::move(step) : std::nullopt;
+    return step && habit_of(which_.size()).try_it() ? std::move(step) : std::nullopt;
 }
 
 request::sending batch_request::send(carrier& over, outcome told) {
+    went_short_ = false;
+    settles_ = false;
+    if (self_->own && self_->own->in_doubt()) {
+        return settle_locks(over);
+    }
     if (expire(told)) {
         return sending::nothing;
+    }
+    if (self_->own) {
+        return send_by_session(over, told);
     }
     if (const auto step = short_step_over(over)) {
         went_short_ = true;
         return over.send(step->which, step->with) ? sending::sent : sending::failed;
     }
-    if (self_->own) {
-        unnumbered_ = self_->own->unnumbered(job_->entries, which_);
-        if (!unnumbered_.empty()) {
-            return ask_numbers(over);
-        }
-        for (const auto at : self_->own->beyond_capacity(job_->entries, which_)) {
-            settle(
-                at,
-                core::refused(errc::store_refused,
-                              self_->where + ": this process holds " +
-                                  std::to_string(self_->own->capacity()) +
-                                  " advisory locks, and leaves room for others; raise "
-                                  "max_locks_per_transaction of the server, or use postgres://"));
-        }
-        if (which_.empty()) {
-            tell_if_all(told);
-            return sending::nothing;
-        }
-        std::vector<std::uint32_t> later;
-        stands_ = self_->own->stands(job_->entries, which_, later);
-        if (!later.empty()) {
-            told.next.push_back(
-                std::make_unique<batch_request>(self_, job_, std::move(later), tries_));
-        }
+    const auto with =
+        parameters_of(job_->entries, which_, *self_, which_.size() == 1, row_patience);
+    return over.send(statement::execute, with) ? sending::sent : sending::failed;
+}
+
+request::sending batch_request::send_by_session(carrier& over, outcome told) {
+    unnumbered_ = self_->own->unnumbered(job_->entries, which_);
+    if (!unnumbered_.empty()) {
+        return ask_numbers(over);
+    }
+    for (const auto at : self_->own->beyond_capacity(job_->entries, which_)) {
+        settle(at,
+               core::refused(errc::store_refused,
+                             self_->where + ": this process holds " +
+                                 std::to_string(self_->own->capacity()) +
+                                 " advisory locks, and leaves room for others; raise "
+                                 "max_locks_per_transaction of the server, or use postgres://"));
+    }
+    if (which_.empty()) {
+        tell_if_all(told);
+        return sending::nothing;
+    }
+    std::vector<std::uint32_t> later;
+    stands_ = self_->own->stands(job_->entries, which_, later);
+    if (!later.empty()) {
+        told.next.push_back(std::make_unique<batch_request>(self_, job_, std::move(later), tries_));
+    }
+    if (may_go_short(over) && set_apart_what_is_short(told)) {
+        went_short_ = true;
+        const auto step = short_session_step(job_->entries, which_, stands_, *self_);
+        return over.send(step.which, step.with) ? sending::sent : sending::failed;
     }
     const auto with =
         parameters_of(job_->entries, which_, *self_, which_.size() == 1, row_patience, stands_);
     return over.send(statement::execute, with) ? sending::sent : sending::failed;
+}
+
+/// Leaves what has a short way; the rest goes the whole way after it. False: all of it does.
+bool batch_request::set_apart_what_is_short(outcome told) {
+    std::vector<std::uint32_t> rest;
+    std::vector<std::uint32_t> simple;
+    std::vector<stand> stands;
+    for (std::size_t at = 0; at < which_.size(); ++at) {
+        if (has_short_way(job_->entries[which_[at]].what, stands_[at])) {
+            simple.push_back(which_[at]);
+            stands.push_back(stands_[at]);
+        } else {
+            rest.push_back(which_[at]);
+        }
+    }
+    if (simple.empty() || !habit_of(simple.size()).try_it()) {
+        return false;
+    }
+    which_ = std::move(simple);
+    stands_ = std::move(stands);
+    if (!rest.empty()) {
+        go_the_whole_way(std::move(rest), told);
+    }
+    return true;
+}
+
+/// At once, also when nothing else is sent.
+void batch_request::doubt_locks(outcome after) const {
+    self_->own->doubt(stands_);
+    if (self_->own->in_doubt()) {
+        after.next.push_back(
+            std::make_unique<batch_request>(self_, job_, std::vector<std::uint32_t>{}));
+    }
+}
+
+request::sending batch_request::settle_locks(carrier& over) {
+    settles_ = true;
+    const auto& doubts = self_->own->doubts();
+    parameters with;
+    for (const auto* locks : {&doubts.tried, &doubts.own}) {
+        with.array(parameters::kind::number, locks->size());
+        for (const auto lock : *locks) {
+            with.element(lock);
+        }
+    }
+    return over.send(statement::settle_locks, with) ? sending::sent : sending::failed;
+}
+
+void batch_request::hear_settled(const reply& told, outcome after) const {
+    const bool answered = !told.error && ::PQntuples(told.result.get()) == 1;
+    self_->own->settled(answered && row{*told.result, 0}.truth(1));
+    if (!which_.empty()) {
+        after.next.push_back(
+            std::make_unique<batch_request>(self_, job_, which_, tries_, not_before_, by_));
+    }
 }
 
 request::sending batch_request::ask_numbers(carrier& over) {
@@ -202,7 +277,8 @@ void batch_request::hear_numbers(const reply& told, outcome after) {
     for (std::size_t at = 0; at < unnumbered_.size(); ++at) {
         self_->own->learn(unnumbered_[at], row{*told.result, static_cast<int>(at)}.number(0));
     }
-    after.next.push_back(std::make_unique<batch_request>(self_, job_, which_, tries_));
+    after.next.push_back(
+        std::make_unique<batch_request>(self_, job_, which_, tries_, core::instant{}, by_));
 }
 
 void batch_request::again(std::vector<std::uint32_t> which,
@@ -213,6 +289,10 @@ void batch_request::again(std::vector<std::uint32_t> which,
 }
 
 void batch_request::answered(const reply& told, outcome after) {
+    if (settles_) {
+        hear_settled(told, after);
+        return;
+    }
     if (!told.result || told.error) {
         failed(told, after);
         return;
@@ -231,12 +311,7 @@ void batch_request::answered(const reply& told, outcome after) {
     job_->replies = std::move(replies);
     bool warned = !told.warning.empty();
     if (self_->own && ours) {
-        for (std::size_t at = 0; at < which_.size(); ++at) {
-            if (std::find(locked.begin(), locked.end(), which_[at]) == locked.end()) {
-                self_->own->heard(
-                    job_->entries[which_[at]].what, stands_[at], job_->replies[which_[at]]);
-            }
-        }
+        hear_locks(locked);
         // The server warns of locks that were given back and not held, which the answers tell.
         warned = warned && self_->own->trusted();
     }
@@ -252,6 +327,16 @@ void batch_request::answered(const reply& told, outcome after) {
     tell_if_all(after);
 }
 
+/// What the session has now, but for entries that were not carried out.
+void batch_request::hear_locks(const std::vector<std::uint32_t>& but) const {
+    for (std::size_t at = 0; at < which_.size(); ++at) {
+        if (std::find(but.begin(), but.end(), which_[at]) == but.end()) {
+            self_->own->heard(
+                job_->entries[which_[at]].what, stands_[at], job_->replies[which_[at]]);
+        }
+    }
+}
+
 void batch_request::go_the_whole_way(std::vector<std::uint32_t> which, outcome after) const {
     after.next.push_back(std::make_unique<batch_request>(
         self_, job_, std::move(which), tries_, core::instant{}, way::whole));
@@ -260,14 +345,19 @@ void batch_request::go_the_whole_way(std::vector<std::uint32_t> which, outcome a
 void batch_request::hear_short_step(const reply& told, outcome after) {
     std::vector<std::uint32_t> passed_over;
     auto replies = std::move(job_->replies);
-    const bool ours = read_short_step(*told.result, job_->entries, which_, replies, passed_over);
+    const auto& read = self_->own ? read_short_session_step : read_short_step;
+    const bool ours = read(*told.result, job_->entries, which_, replies, passed_over);
     job_->replies = std::move(replies);
-    const bool warned = !told.warning.empty();
+    bool warned = !told.warning.empty();
+    if (self_->own && ours) {
+        hear_locks(passed_over);
+        warned = warned && self_->own->trusted();
+    }
     if (!ours || (warned && passed_over.size() < which_.size())) {
         leave_in_doubt(ours ? warned_of(told) : std::string{not_ours}, after);
         return;
     }
-    habit().led_there(2 * passed_over.size() < which_.size());
+    habit_of(which_.size()).led_there(2 * passed_over.size() < which_.size());
     job_->left -= which_.size() - passed_over.size();
     if (!passed_over.empty()) {
         go_the_whole_way(std::move(passed_over), after);
@@ -291,6 +381,9 @@ void batch_request::failed(const reply& told, outcome after) {
         lost(why, after);
         return;
     }
+    if (self_->own) {
+        doubt_locks(after);
+    }
     // The transaction was undone, so nothing of it has happened.
     const auto what = remedy_for(state_of(told));
     if (what == remedy::none || (what == remedy::split && which_.size() == 1 && !went_short_)) {
@@ -298,7 +391,7 @@ void batch_request::failed(const reply& told, outcome after) {
         return;
     }
     if (went_short_) {
-        habit().led_there(false);
+        habit_of(which_.size()).led_there(false);
         go_the_whole_way(which_, after);
         return;
     }
@@ -319,6 +412,10 @@ void batch_request::refused(const trouble& why, outcome told) {
 }
 
 void batch_request::lost(const trouble& why, outcome told) {
+    if (settles_) {
+        refused(why, told);
+        return;
+    }
     for (const auto at : which_) {
         settle(at, core::in_doubt(why.detail));
     }

@@ -52,12 +52,19 @@ class batch_request final : public request {
     void lost(const trouble& why, outcome told) override;
 
   private:
-    [[nodiscard]] short_way_habit& habit() const noexcept;
+    [[nodiscard]] short_way_habit& habit_of(std::size_t count) const noexcept;
+    [[nodiscard]] bool may_go_short(const carrier& over) const noexcept;
     [[nodiscard]] std::optional<short_step> short_step_over(const carrier& over) const;
+    [[nodiscard]] sending send_by_session(carrier& over, outcome told);
+    [[nodiscard]] bool set_apart_what_is_short(outcome told);
     void go_the_whole_way(std::vector<std::uint32_t> which, outcome after) const;
     void hear_short_step(const reply& told, outcome after);
+    void hear_locks(const std::vector<std::uint32_t>& but) const;
     [[nodiscard]] sending ask_numbers(carrier& over);
     void hear_numbers(const reply& told, outcome after);
+    void doubt_locks(outcome after) const;
+    [[nodiscard]] sending settle_locks(carrier& over);
+    void hear_settled(const reply& told, outcome after) const;
     void note_deadline() noexcept;
     void settle(std::uint32_t entry, core::answer given) const;
     void leave_in_doubt(const std::string& why, outcome told) const;
@@ -75,6 +82,7 @@ class batch_request final : public request {
     const core::instant not_before_;
     const way by_;
     bool went_short_ = false;
+    bool settles_ = false;  ///< the locks of failed steps, before anything else
 };
 
 /// One statement whose reply is looked at on the thread that does the I/O.

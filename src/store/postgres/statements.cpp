@@ -43,14 +43,30 @@ std::string session_listing(const std::string& schema) {
            schema + ".lease_list_1($1::pg_catalog.text,$2::pg_catalog.text,$3::pg_catalog.int8)";
 }
 
+/// Gives back those of the first that this session has (of others the server would warn), and tells
+/// whether it has all of the second.
+std::string settling_of_locks() {
+    constexpr const char* held =
+        "(SELECT FROM pg_catalog.pg_locks l WHERE l.pid = pg_catalog.pg_backend_pid() AND "
+        "l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND "
+        "(l.classid::bigint << 32) | l.objid::bigint = e.lock)";
+    return std::string{
+               "SELECT (SELECT pg_catalog.count(pg_catalog.pg_advisory_unlock(e.lock)) "
+               "FROM pg_catalog.unnest($1::pg_catalog.int8[]) AS e(lock) WHERE EXISTS "} +
+           held +
+           "), NOT EXISTS (SELECT FROM pg_catalog.unnest($2::pg_catalog.int8[]) AS e(lock) WHERE "
+           "NOT EXISTS " +
+           held + ")";
+}
+
 }  // namespace
 
 statements::statements(const std::string& quoted_schema, bool sessions)
     : texts_{sessions ? call(quoted_schema, "session_execute_1", session_steps)
                       : call(quoted_schema, "lease_execute_1", lease_steps),
-             acquire_one_text(quoted_schema),
-             release_one_text(quoted_schema),
-             step_some_text(quoted_schema),
+             sessions ? session_acquire_one_text(quoted_schema) : acquire_one_text(quoted_schema),
+             sessions ? session_release_one_text(quoted_schema) : release_one_text(quoted_schema),
+             sessions ? session_step_some_text(quoted_schema) : step_some_text(quoted_schema),
              sessions ? session_listing(quoted_schema)
                       : call(quoted_schema, "lease_list_1", part_of_list),
              call(quoted_schema, "lease_watch_1", to_watch),
@@ -59,7 +75,8 @@ statements::statements(const std::string& quoted_schema, bool sessions)
              "SELECT 1",
              "SELECT pg_catalog.hashtext(e.name)::bigint FROM "
              "pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS "
-             "e(name, n) ORDER BY e.n"} {}
+             "e(name, n) ORDER BY e.n",
+             settling_of_locks()} {}
 
 const char* statements::name(statement which) noexcept {
     switch (which) {

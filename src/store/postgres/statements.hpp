@@ -22,9 +22,10 @@ enum class statement : std::uint8_t {
     unwatch,
     purge,
     ping,
-    numbers
+    numbers,
+    settle_locks
 };
-inline constexpr std::size_t statement_count = 10;
+inline constexpr std::size_t statement_count = 11;
 /// Those that a session keeps prepared.
 inline constexpr std::array kept_statements{statement::execute,
                                             statement::acquire_one,
@@ -53,6 +54,10 @@ class statements {
 [[nodiscard]] std::string acquire_one_text(const std::string& quoted_schema);
 [[nodiscard]] std::string release_one_text(const std::string& quoted_schema);
 [[nodiscard]] std::string step_some_text(const std::string& quoted_schema);
+/// The same of advisory locks (advisory/acquire_one.sql and so on).
+[[nodiscard]] std::string session_acquire_one_text(const std::string& quoted_schema);
+[[nodiscard]] std::string session_release_one_text(const std::string& quoted_schema);
+[[nodiscard]] std::string session_step_some_text(const std::string& quoted_schema);
 /// What advisory locks need beside it; `hash`: sha256 or hashtext.
 [[nodiscard]] std::string session_text(const std::string& quoted_schema, std::string_view hash);
 

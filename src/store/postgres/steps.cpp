@@ -3,6 +3,7 @@
 
 #include "core/key.hpp"
 #include "store/postgres/advisory/session.hpp"
+#include "store/postgres/arguments.hpp"
 #include "store/postgres/columns.hpp"
 #include "store/remote/party_text.hpp"
 
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 #include <utility>
 
 namespace dibs::store::postgres {
@@ -23,188 +23,11 @@ using core::loss;
 using core::microseconds;
 using core::verdict;
 
-constexpr std::int64_t number_max = std::numeric_limits<std::int64_t>::max();
-/// No time that anybody will live to see, and such that the clock can be added to it.
-constexpr std::int64_t long_time = number_max / 4;
-
 std::int64_t number_of(std::string_view text) noexcept {
     std::int64_t number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);
     return number;
 }
-
-// --- what is asked -------------------------------------------------------------------------------
-
-std::int64_t clamped(microseconds time) noexcept {
-    return std::min<std::int64_t>(time.count(), long_time);
-}
-
-/// The server knows for ever by the largest number.
-std::int64_t lasting(microseconds time) noexcept {
-    return time.count() >= long_time ? number_max : time.count();
-}
-
-std::int64_t fence_as_number(core::fence_number fence) noexcept {
-    return static_cast<std::int64_t>(
-        std::min<core::fence_number>(fence, static_cast<core::fence_number>(number_max)));
-}
-
-std::string_view bytes_of(const core::holder_id& holder) noexcept {
-    return {reinterpret_cast<const char*>(holder.bytes.data()), holder.bytes.size()};
-}
-
-/// One entry as the server's function takes it.
-struct asked {
-    std::int64_t verb = 0;
-    const core::holder_id* holder = nullptr;
-    std::int64_t time = 0;
-    std::int64_t fences = 0;
-    std::int64_t floor = 0;
-    std::int64_t weight = 1;
-    std::int64_t capacity = 1;
-    std::int64_t flags = 0;
-    std::int64_t seen = 0;
-    std::optional<std::int64_t> not_after;
-    std::int64_t queue = 0;
-    const core::result_to_keep* result = nullptr;
-    const core::holder_id* adopter = nullptr;
-    const std::string* reason = nullptr;
-};
-
-constexpr std::int64_t flag_attached = 1;
-constexpr std::int64_t flag_late = 2;
-constexpr std::int64_t flag_adopter_attached = 4;
-constexpr std::int64_t flag_simple = 8;
-
-/// What the server's function has a short way for.
-bool is_simple(const core::verb& what) noexcept {
-    if (const auto* taken = std::get_if<core::acquire>(&what)) {
-        return !taken->mark && taken->queue == microseconds{0} && taken->part == core::share{};
-    }
-    if (const auto* prolonged = std::get_if<core::renew>(&what)) {
-        return prolonged->fences == 0 && !prolonged->adopt;
-    }
-    const auto* ended = std::get_if<core::release>(&what);
-    return ended != nullptr && !ended->result;
-}
-
-asked described(const core::acquire& what) {
-    asked one;
-    one.verb = 1;
-    one.holder = &what.holder;
-    one.time = clamped(what.ttl);
-    one.fences = std::max<std::int64_t>(what.fences, 1);
-    one.floor = fence_as_number(what.floor);
-    one.weight = what.part.weight;
-    one.capacity = what.part.capacity;
-    one.flags = what.attached == core::attachment::attached ? flag_attached : 0;
-    one.seen = fence_as_number(what.seen);
-    if (what.not_after) {
-        one.not_after = what.not_after->time_since_epoch().count();
-    }
-    one.queue = clamped(what.queue);
-    one.result = what.mark ? &*what.mark : nullptr;
-    return one;
-}
-
-asked described(const core::renew& what) {
-    asked one;
-    one.verb = 2;
-    one.holder = &what.holder;
-    one.time = clamped(what.ttl);
-    one.fences = what.fences;
-    if (what.adopt) {
-        one.adopter = &what.adopt->holder;
-        one.flags = what.adopt->attached == core::attachment::attached ? flag_adopter_attached : 0;
-    }
-    return one;
-}
-
-asked described(const core::release& what) {
-    asked one;
-    one.verb = 3;
-    one.holder = &what.holder;
-    one.flags = what.late ? flag_late : 0;
-    one.result = what.result ? &*what.result : nullptr;
-    return one;
-}
-
-asked described(const core::revoke& what) {
-    asked one;
-    one.verb = 4;
-    // No grant has a fence that does not fit.
-    one.fences = what.fence > static_cast<core::fence_number>(number_max)
-                     ? -1
-                     : static_cast<std::int64_t>(what.fence);
-    return one;
-}
-
-asked described(const core::block& what) {
-    asked one;
-    one.verb = 5;
-    one.time = lasting(what.duration);
-    one.reason = &what.reason;
-    return one;
-}
-
-template <typename Get>
-void numbers(parameters& into, const std::vector<asked>& all, Get get) {
-    into.array(parameters::kind::number, all.size());
-    for (const auto& one : all) {
-        into.element(get(one));
-    }
-}
-
-template <typename Get>
-void holders(parameters& into, const std::vector<asked>& all, Get get) {
-    into.array(parameters::kind::bytes, all.size());
-    for (const auto& one : all) {
-        const core::holder_id* holder = get(one);
-        if (holder == nullptr) {
-            into.null_element();
-        } else {
-            into.element(bytes_of(*holder));
-        }
-    }
-}
-
-std::vector<asked> described(const std::vector<core::entry>& entries,
-                             const std::vector<std::uint32_t>& which) {
-    std::vector<asked> all;
-    all.reserve(which.size());
-    for (const auto at : which) {
-        all.push_back(
-            std::visit([](const auto& what) { return described(what); }, entries[at].what));
-    }
-    return all;
-}
-
-void keys(parameters& into,
-          const std::vector<core::entry>& entries,
-          const std::vector<std::uint32_t>& which,
-          const caller& self) {
-    into.array(parameters::kind::text, which.size());
-    for (const auto at : which) {
-        into.element(self.prefix + core::key_of(entries[at].what));
-    }
-}
-
-void not_after(parameters& into, const std::vector<asked>& all) {
-    into.array(parameters::kind::number, all.size());
-    for (const auto& one : all) {
-        if (one.not_after) {
-            into.element(*one.not_after);
-        } else {
-            into.null_element();
-        }
-    }
-}
-
-bool is_acquire(const core::entry& what) noexcept {
-    return std::holds_alternative<core::acquire>(what.what);
-}
-
-// --- what is answered ----------------------------------------------------------------------------
 
 core::store_now now_of(std::int64_t micros) noexcept {
     return {core::store_instant{microseconds{micros}}, core::wall_instant{microseconds{micros}}};
@@ -356,27 +179,6 @@ core::answer answer_in(const row& told, const core::verb& what, const caller& se
     return given;
 }
 
-/// A simple entry was carried out.
-core::answer short_answer(const core::verb& what,
-                          std::int64_t now,
-                          std::int64_t first,
-                          std::int64_t last) {
-    core::answer given;
-    given.took = effect::yes;
-    given.now = now_of(now);
-    const auto* taken = std::get_if<core::acquire>(&what);
-    const auto* prolonged = std::get_if<core::renew>(&what);
-    if (taken == nullptr && prolonged == nullptr) {
-        given.what = verdict::released;
-        return given;
-    }
-    given.what = taken != nullptr ? verdict::granted : verdict::renewed;
-    given.fences = {static_cast<core::fence_number>(first), static_cast<core::fence_number>(last)};
-    const auto ttl = taken != nullptr ? taken->ttl : prolonged->ttl;
-    given.expires = core::store_instant{microseconds{now + clamped(ttl)}};
-    return given;
-}
-
 /// The answers that one row gives to many simple entries. False: it is none of ours.
 bool read_many(const row& told,
                const std::vector<std::int64_t>& many,
@@ -403,64 +205,27 @@ bool read_many(const row& told,
     return true;
 }
 
-short_step short_batch(const std::vector<core::entry>& entries,
-                       const std::vector<std::uint32_t>& which,
-                       const caller& self) {
-    const auto all = described(entries, which);
-    short_step made{statement::step_some, {}};
-    numbers(made.with, all, [](const asked& one) { return one.verb; });
-    keys(made.with, entries, which, self);
-    holders(made.with, all, [](const asked& one) { return one.holder; });
-    numbers(made.with, all, [](const asked& one) { return one.time; });
-    numbers(made.with, all, [](const asked& one) { return one.fences; });
-    numbers(made.with, all, [](const asked& one) { return one.floor; });
-    numbers(made.with, all, [](const asked& one) { return one.flags & flag_attached; });
-    not_after(made.with, all);
-    made.with.text(self.process);
-    made.with.text(self.who);
-    return made;
-}
-
-bool read_short_batch(const PGresult& told,
-                      const std::vector<core::entry>& entries,
-                      const std::vector<std::uint32_t>& which,
-                      answers& replies,
-                      std::vector<std::uint32_t>& passed_over) {
-    if (::PQnfields(&told) != some_column_count) {
-        return false;
-    }
-    std::vector<bool> done(which.size());
-    std::vector<std::int64_t> waited_for;
-    for (int at = 0; at < ::PQntuples(&told); ++at) {
-        const row one{told, at};
-        if (one.null(s_entry)) {
-            waited_for = one.numbers(s_waited_for);
-            continue;
-        }
-        const auto entry = static_cast<std::size_t>(one.number(s_entry)) - 1;
-        if (entry >= which.size() || done[entry]) {
-            return false;
-        }
-        done[entry] = true;
-        replies[which[entry]] = short_answer(
-            entries[which[entry]].what, one.number(s_now), one.number(s_first), one.number(s_last));
-    }
-    for (const auto one : waited_for) {
-        const auto entry = static_cast<std::size_t>(one) - 1;
-        if (entry >= which.size() || !done[entry]) {
-            return false;
-        }
-        replies[which[entry]].waiters = true;
-    }
-    for (std::size_t entry = 0; entry < which.size(); ++entry) {
-        if (!done[entry]) {
-            passed_over.push_back(which[entry]);
-        }
-    }
-    return true;
-}
-
 }  // namespace
+
+core::answer short_answer(const core::verb& what,
+                          std::int64_t now,
+                          std::int64_t first,
+                          std::int64_t last) {
+    core::answer given;
+    given.took = effect::yes;
+    given.now = now_of(now);
+    const auto* taken = std::get_if<core::acquire>(&what);
+    const auto* prolonged = std::get_if<core::renew>(&what);
+    if (taken == nullptr && prolonged == nullptr) {
+        given.what = verdict::released;
+        return given;
+    }
+    given.what = taken != nullptr ? verdict::granted : verdict::renewed;
+    given.fences = {static_cast<core::fence_number>(first), static_cast<core::fence_number>(last)};
+    const auto ttl = taken != nullptr ? taken->ttl : prolonged->ttl;
+    given.expires = core::store_instant{microseconds{now + clamped(ttl)}};
+    return given;
+}
 
 std::optional<core::answer> fault_of(const core::verb& what) {
     const auto no = [](std::string why) {
@@ -598,82 +363,6 @@ parameters parameters_of(const std::vector<core::entry>& entries,
         made.number(self.longest_ttl.count());
     }
     return made;
-}
-
-std::optional<short_step> short_step_of(const std::vector<core::entry>& entries,
-                                        const std::vector<std::uint32_t>& which,
-                                        const caller& self) {
-    if (self.own) {
-        return std::nullopt;
-    }
-    for (std::size_t at = 0; at < which.size(); ++at) {
-        const auto& entry = entries[which[at]];
-        // A strict store may not grant for now; and of one key a step each.
-        const bool first =
-            at == 0 || core::key_of(entries[which[at - 1]].what) != core::key_of(entry.what);
-        if (!first || !is_simple(entry.what) ||
-            (self.longest_ttl > microseconds{0} && is_acquire(entry))) {
-            return std::nullopt;
-        }
-    }
-    if (which.size() > 1) {
-        return short_batch(entries, which, self);
-    }
-    const auto& what = entries[which.front()].what;
-    if (const auto* taken = std::get_if<core::acquire>(&what)) {
-        const auto asked = described(*taken);
-        short_step made{statement::acquire_one, {}};
-        made.with.text(self.prefix + taken->key);
-        made.with.text(bytes_of(taken->holder));
-        made.with.number(asked.time);
-        made.with.number(asked.fences);
-        made.with.number(asked.floor);
-        made.with.truth((asked.flags & flag_attached) != 0);
-        if (asked.not_after) {
-            made.with.number(*asked.not_after);
-        } else {
-            made.with.null();
-        }
-        made.with.text(self.process);
-        made.with.text(self.who);
-        return made;
-    }
-    if (const auto* ended = std::get_if<core::release>(&what)) {
-        short_step made{statement::release_one, {}};
-        made.with.text(self.prefix + ended->key);
-        made.with.text(bytes_of(ended->holder));
-        made.with.text(self.process);
-        return made;
-    }
-    return std::nullopt;
-}
-
-bool read_short_step(const PGresult& told,
-                     const std::vector<core::entry>& entries,
-                     const std::vector<std::uint32_t>& which,
-                     answers& replies,
-                     std::vector<std::uint32_t>& passed_over) {
-    if (which.size() > 1) {
-        return read_short_batch(told, entries, which, replies, passed_over);
-    }
-    const auto& what = entries[which.front()].what;
-    const bool acquires = std::holds_alternative<core::acquire>(what);
-    const int columns = acquires ? static_cast<int>(acquired_column_count)
-                                 : static_cast<int>(released_column_count);
-    if (::PQnfields(&told) != columns || ::PQntuples(&told) > 1) {
-        return false;
-    }
-    if (::PQntuples(&told) == 0) {
-        passed_over.push_back(which.front());
-        return true;
-    }
-    const row one{told, 0};
-    auto& given = replies[which.front()];
-    given = acquires
-                ? short_answer(what, one.number(a_now), one.number(a_first), one.number(a_last))
-                : short_answer(what, one.number(r_now), 0, 0);
-    given.waiters = !acquires && one.truth(r_waiters);
-    return true;
 }
 
 bool read_answers(const PGresult& told,

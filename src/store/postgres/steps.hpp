@@ -61,6 +61,12 @@ struct stand {
                                 answers& replies,
                                 std::vector<std::uint32_t>& locked);
 
+/// Of a simple entry (arguments.hpp) that was carried out.
+[[nodiscard]] core::answer short_answer(const core::verb& what,
+                                        std::int64_t now,
+                                        std::int64_t first,
+                                        std::int64_t last);
+
 [[nodiscard]] parameters listing_parameters(const std::string& prefix,
                                             const std::string& after,
                                             std::size_t limit,

@@ -19,6 +19,10 @@ using namespace std::chrono_literals;
 /// How long a caller lends its thread for one call; a slower answer is left to ours.
 constexpr core::nanoseconds assist_max = 20ms;
 
+/// When nothing but a connection is to be watched, our thread begins so long after the last turn. A
+/// caller that takes and gives back one lease after the other does not wake it each time.
+constexpr auto watch_after = 5ms;
+
 thread_local const leader* assisted = nullptr;
 thread_local core::instant assisted_since{};
 
@@ -53,11 +57,17 @@ void leader::begin() {
 }
 
 bool leader::something_to_do() const noexcept {
-    return !nothing_came_in() || !idle_;
+    return !nothing_came_in() || (!idle_ && !only_watches_);
+}
+
+/// And nobody sees to it.
+bool leader::is_to_watch() const noexcept {
+    return !idle_ && !dozes_;
 }
 
 void leader::note_state() noexcept {
     idle_ = idle();
+    only_watches_ = !idle_ && only_watches();
     asked_ = asked();
 }
 
@@ -112,8 +122,9 @@ void leader::run_now(lock& held, core::nanoseconds longest) {
     turn(longest, told);
     held.lock();
     leading_ = false;
+    ++turns_;
     note_state();
-    const bool others_care = stopping_ || something_to_do();
+    const bool others_care = stopping_ || something_to_do() || is_to_watch();
     held.unlock();
     if (others_care) {
         changed_.notify_all();
@@ -123,13 +134,28 @@ void leader::run_now(lock& held, core::nanoseconds longest) {
     }
 }
 
+/// False: it is over.
+bool leader::wait_for_work(lock& held) {
+    for (;;) {
+        changed_.wait(held,
+                      [&] { return stopping_ || (!leading_ && (something_to_do() || !idle_)); });
+        if (stopping_ || something_to_do()) {
+            return !stopping_;
+        }
+        const auto turns = turns_;
+        dozes_ = true;
+        const bool called = changed_.wait_for(
+            held, watch_after, [&] { return stopping_ || (!leading_ && something_to_do()); });
+        dozes_ = false;
+        if (called || (turns == turns_ && !leading_)) {
+            return !stopping_;
+        }
+    }
+}
+
 void leader::work() {
     lock held{guard_};
-    for (;;) {
-        changed_.wait(held, [&] { return stopping_ || (!leading_ && something_to_do()); });
-        if (stopping_) {
-            return;
-        }
+    while (wait_for_work(held)) {
         run_now(held, core::nanoseconds::max());
         held.lock();
     }
@@ -161,7 +187,7 @@ void leader::end_assist() noexcept {
         assisted = nullptr;
     }
     lock held{guard_};
-    const bool more = !leading_ && something_to_do();
+    const bool more = !leading_ && (something_to_do() || is_to_watch());
     held.unlock();
     if (more) {
         changed_.notify_all();

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -90,6 +91,8 @@ class leader : public std::enable_shared_from_this<leader> {
     [[nodiscard]] virtual core::instant next_event() const noexcept = 0;
     /// Nothing is asked, and nobody listens.
     [[nodiscard]] virtual bool idle() const noexcept = 0;
+    /// Not idle, but only since the end of a connection is to be noticed: that may begin a moment later.
+    [[nodiscard]] virtual bool only_watches() const noexcept { return false; }
     /// An answer is to come, soon.
     [[nodiscard]] virtual bool asked() const noexcept = 0;
     /// What to wait for; the two connections, always in the same order.
@@ -105,10 +108,12 @@ class leader : public std::enable_shared_from_this<leader> {
 
   private:
     void work();
+    [[nodiscard]] bool wait_for_work(lock& held);
     void run_now(lock& held, core::nanoseconds longest);
     void turn(core::nanoseconds longest, letters& told);
     void wait(core::nanoseconds longest, letters& told);
     [[nodiscard]] bool something_to_do() const noexcept;
+    [[nodiscard]] bool is_to_watch() const noexcept;
     void note_state() noexcept;
     void ring() noexcept;
 
@@ -122,7 +127,10 @@ class leader : public std::enable_shared_from_this<leader> {
     bool polling_ = false;          ///< the leader waits, and touches nothing
     core::instant sleeps_until_{};  ///< it waits no longer than that
     bool idle_ = true;
+    bool only_watches_ = false;
     bool asked_ = false;
+    bool dozes_ = false;       ///< our thread looks again soon, without being told
+    std::uint64_t turns_ = 0;  ///< so far, by whomever
     bool stopping_ = false;
 };
 

@@ -83,6 +83,7 @@ void session::ended() noexcept {
     keys_.clear();
     locks_.clear();
     numbers_.clear();
+    doubts_ = {};
 }
 
 const core::holder_id* session::holder_of(const std::string& key) const noexcept {
@@ -207,6 +208,23 @@ void session::heard(const core::verb& what, const stand& before, const core::ans
     const bool unknown_there =
         given.what == core::verdict::not_held && given.lost != core::loss::revoked;
     if (unknown_there) {
+        distrust();
+    }
+}
+
+void session::doubt(const std::vector<stand>& these) {
+    for (const auto& one : these) {
+        if (one.has == stand::its_own) {
+            doubts_.own.push_back(one.lock);
+        } else if (one.has == stand::nothing && one.lock != 0) {
+            doubts_.tried.push_back(one.lock);
+        }
+    }
+}
+
+void session::settled(bool all_held) noexcept {
+    doubts_ = {};
+    if (!all_held) {
         distrust();
     }
 }

@@ -49,6 +49,20 @@ class session {
     [[nodiscard]] const core::holder_id* holder_of(const std::string& key) const noexcept;
     [[nodiscard]] bool holds_any() const noexcept { return !keys_.empty(); }
 
+    /// A step with these failed, and was undone, but for the locks: one that was tried for may be
+    /// taken, one of a lease may be given back already. That is settled before any other step.
+    void doubt(const std::vector<stand>& these);
+    struct doubtful_locks {
+        std::vector<std::int64_t> tried;
+        std::vector<std::int64_t> own;
+    };
+    [[nodiscard]] bool in_doubt() const noexcept {
+        return !doubts_.tried.empty() || !doubts_.own.empty();
+    }
+    [[nodiscard]] const doubtful_locks& doubts() const noexcept { return doubts_; }
+    /// The first were given back, as far as they were taken; whether all of the others are held.
+    void settled(bool all_held) noexcept;
+
     /// The server's view of it is another one than ours: it is to be given up.
     void distrust() noexcept { trusted_ = false; }
     [[nodiscard]] bool trusted() const noexcept { return trusted_; }
@@ -87,6 +101,7 @@ class session {
     std::string name_;
     std::size_t capacity_ = 0;
     std::vector<std::string> formers_;  ///< which may not have ended yet
+    doubtful_locks doubts_;
     bool trusted_ = true;
     bool losses_ = false;
     std::unordered_map<std::string, lease> keys_;
