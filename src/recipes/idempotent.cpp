@@ -37,8 +37,7 @@ class idempotent::call {
     core::fence_number seen = 0;                ///< of the mark that may be passed over
     std::optional<idempotent_record> previous;  ///< that mark
     idempotent_record mine;
-    bool waited = false;    ///< the latest try waited for as long as it may
-    bool troubled = false;  ///< the store was in trouble, which is waited out
+    bool waited = false;  ///< the latest try waited for as long as it may
     bool finished = false;
 };
 
@@ -83,9 +82,6 @@ void idempotent::ask(const call_ptr& which, nanoseconds wait) {
     auto asked = terms.acquire;
     asked.wait = wait;
     asked.patient = terms.acquire.wait > nanoseconds::zero();
-    if (which->troubled && which->wait_until != instant::max()) {
-        asked.timeout = std::min(asked.timeout, which->wait_until - env_.time.now());
-    }
     asked.seen = which->seen;
     asked.mark = to_keep(terms, mine);
     which->waited = wait > nanoseconds::zero();
@@ -101,11 +97,15 @@ void idempotent::ask(const call_ptr& which, nanoseconds wait) {
         });
 }
 
+nanoseconds idempotent::left_of(const call& which) const {
+    return which.wait_until == instant::max() ? nanoseconds::max()
+                                              : which.wait_until - env_.time.now();
+}
+
 void idempotent::acquired(const call_ptr& which, mutex_outcome outcome) {
-    if (outcome.error == condition::retryable && !which->waited &&
-        env_.time.now() < which->wait_until) {
-        which->troubled = true;  // nothing was begun, and it may pass
-        ask(which, nanoseconds::zero());
+    const auto left = left_of(*which);
+    if (outcome.error == condition::retryable && !which->waited && left > nanoseconds::zero()) {
+        ask(which, left);  // nothing was begun, and the store's trouble may pass
     } else if (outcome.error) {
         fail(which, outcome.error, std::move(outcome.detail));
     } else if (outcome.lease) {
@@ -186,8 +186,7 @@ bool idempotent::settled_by(const call_ptr& which,
 }
 
 void idempotent::wait_or_tell(const call_ptr& which, mutex_outcome outcome) {
-    const auto left = which->wait_until == instant::max() ? nanoseconds::max()
-                                                          : which->wait_until - env_.time.now();
+    const auto left = left_of(*which);
     if (left > nanoseconds::zero() && !which->waited) {
         ask(which, left);
         return;

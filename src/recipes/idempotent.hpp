@@ -95,6 +95,7 @@ class idempotent {
     using ended_ptr = std::shared_ptr<ended>;
 
     void ask(const call_ptr& which, core::nanoseconds wait);
+    [[nodiscard]] core::nanoseconds left_of(const call& which) const;
     void acquired(const call_ptr& which, mutex_outcome outcome);
     void granted(const call_ptr& which, mutex_outcome outcome);
     void refused(const call_ptr& which, mutex_outcome outcome);

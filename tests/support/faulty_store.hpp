@@ -23,6 +23,7 @@ enum class fault {
     none,
     refuse,         ///< not executed, and the caller is told so
     deny,           ///< the same, by the store itself: it is full, or read-only
+    not_ready,      ///< not executed: a strict store grants nothing yet, for a second or so
     lose_request,   ///< not executed; no answer before close
     lose_answer,    ///< executed; no answer before close
     doubt,          ///< executed; answered "unknown"
@@ -97,6 +98,9 @@ class faulty_store final : public store::store {
                 break;
             case fault::deny:
                 refuse(batch.size(), errc::store_refused, "the disk is full", std::move(done));
+                break;
+            case fault::not_ready:
+                grant_nothing_yet(batch.size(), std::move(done));
                 break;
             case fault::lose_request:
                 keep_silent(batch.size(), std::move(done));
@@ -203,6 +207,17 @@ class faulty_store final : public store::store {
     void refuse(std::size_t entries, errc why, const char* words, core::batch_completion done) {
         env_.exec.post([entries, why, words, done = std::move(done)]() mutable {
             done(core::answers(entries, core::refused(why, words)));
+        });
+    }
+
+    void grant_nothing_yet(std::size_t entries, core::batch_completion done) {
+        core::answer given;
+        given.took = core::effect::yes;
+        given.what = core::verdict::not_ready;
+        given.retry_after = std::chrono::seconds{1};
+        given.detail = "the server has begun anew";
+        env_.exec.post([entries, given, done = std::move(done)]() mutable {
+            done(core::answers(entries, given));
         });
     }
 

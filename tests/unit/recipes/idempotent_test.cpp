@@ -191,13 +191,15 @@ TEST_F(Idempotent, AWaitEndsWhenItIsOver) {
 }
 
 TEST_F(Idempotent, WhoWaitsGoesOnWhenTheStoreIsInTrouble) {
-    for (const auto what : {fault::refuse, fault::deny}) {
+    for (const auto what : {fault::refuse, fault::deny, fault::not_ready}) {
         b.line.plan = [what](std::size_t, const auto&) { return what; };
         const auto asked = world.now();
+        const auto said_before = b.line.seen.size();
         const auto gives_up = b.claim(b.terms("five euros", 20s));
         EXPECT_TRUE(gives_up.error);
         EXPECT_GE(world.now() - asked, 19s);
         EXPECT_LE(world.now() - asked, 21s);
+        EXPECT_LE(b.line.seen.size(), said_before + 60) << "it asks without end";
         const auto waits = b.start(b.terms("five euros", 1min));
         world.advance(30s);
         EXPECT_FALSE(*waits);

@@ -174,15 +174,18 @@ TEST_F(SeveralKeys, AStoreThatNeverAnswersIsAnErrorInTime) {
 }
 
 TEST_F(SeveralKeys, WhoeverWaitsGoesOnWhenTheStoreIsInTrouble) {
-    for (const auto what : {fault::refuse, fault::deny, fault::lose_request, fault::lose_answer}) {
+    for (const auto what :
+         {fault::refuse, fault::deny, fault::not_ready, fault::lose_request, fault::lose_answer}) {
         for (const auto& names : {std::vector<std::string>{"a"}, {"a", "b", "c"}}) {
             const auto trouble_ends = world.now() + 30s;
             here.line.plan = [&](std::size_t, const auto&) {
                 return world.now() < trouble_ends ? what : fault::none;
             };
+            const auto said_before = here.line.seen.size();
             const auto told = ask(here, names, terms_of(10min));
             world.advance(29s);
             EXPECT_FALSE(told->outcome) << told->outcome->last.error.message();
+            EXPECT_LE(here.line.seen.size(), said_before + 100) << "it asks without end";
             ASSERT_TRUE(world.run_until([&] { return told->outcome.has_value(); }, 1min));
             EXPECT_TRUE(told->all());
             give_back(here, told);
