@@ -30,7 +30,8 @@ struct idempotent_options {
     /// How long to wait for another one who is at it. Zero: it is told at once. `forever` is allowed.
     std::chrono::milliseconds wait = std::chrono::milliseconds::zero();
 
-    /// How long one try may take until it is an error, also when the store never answers.
+    /// How long one try may take until it is an error, also when the store never answers. A call that waits goes on
+    /// until its wait is over, unless it is in doubt whether the work was begun.
     std::chrono::milliseconds timeout = std::chrono::seconds{5};
 
     /// How long the answer is kept, by the store's clock: longer than anybody repeats the request. After that the key is a
