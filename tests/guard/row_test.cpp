@@ -191,6 +191,21 @@ TEST_F(Rows, WithoutAVersionNothingIsWritten) {
     EXPECT_TRUE(is_error(server_.ask("SELECT dibs.versioned('words')"), "42804"));
 }
 
+TEST_F(Rows, ATableThatIsNullIsToldAsSuch) {
+    for (const char* call : {"take(NULL, '{}', 'stock', 1)",
+                             "lock_row(NULL, '{}')",
+                             "lock_rows(NULL, 'id', '{1}')",
+                             "update_versioned(NULL, '{}', 1, '{}')",
+                             "versioned(NULL)",
+                             "protect(NULL)",
+                             "unprotect(NULL)",
+                             "allow(NULL)"}) {
+        const auto told = server_.ask(std::string{"SELECT dibs."} + call);
+        EXPECT_TRUE(is_error(told, "22004")) << call << ": " << told;
+        EXPECT_NE(told.find("is NULL"), std::string::npos) << told;
+    }
+}
+
 TEST_F(Rows, ALockWithoutANameIsNone) {
     for (const char* call : {"xact_lock(NULL)", "xact_lock(NULL, '0')", "try_xact_lock(NULL)"}) {
         EXPECT_TRUE(is_error(server_.ask(std::string{"SELECT dibs."} + call), "22004")) << call;

@@ -80,6 +80,16 @@ BEGIN
 END
 $f$;
 
+-- Without this a NULL would be told as an error in the text of a statement that nobody has written.
+CREATE OR REPLACE FUNCTION {schema}.guard_named(relation regclass) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    IF relation IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'no table is named: it is NULL';
+    END IF;
+END
+$f$;
+
 -- For lock_timeout, which takes up to 24 days.
 CREATE OR REPLACE FUNCTION {schema}.guard_patience(wait interval) RETURNS text
 LANGUAGE sql IMMUTABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
@@ -365,6 +375,7 @@ DECLARE
     arguments text;
     one regclass;
 BEGIN
+    PERFORM {schema}.guard_named(relation);
     SELECT c.relkind, c.relispartition INTO kind, part FROM pg_class c WHERE c.oid = relation;
     IF relation IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'which table is to be protected?';
@@ -457,6 +468,7 @@ DECLARE
     counted regclass;
     one regclass;
 BEGIN
+    PERFORM {schema}.guard_named(relation);
     SELECT ({schema}.guard_words(t.tgargs))[1] INTO counter FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = 'zzz_dibs_fence';
     IF counter IS NULL AND drop_column THEN

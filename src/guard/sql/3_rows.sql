@@ -78,6 +78,7 @@ $f$;
 CREATE OR REPLACE FUNCTION {schema}.versioned(relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $f$
 BEGIN
+    PERFORM {schema}.guard_named(relation);
     IF EXISTS (SELECT FROM pg_attribute a
                WHERE a.attrelid = relation AND a.attname = 'version' AND NOT a.attisdropped
                  AND (a.atttypid NOT IN ('bigint'::regtype, 'integer'::regtype) OR NOT a.attnotnull
@@ -102,6 +103,7 @@ DECLARE
     made bigint;
     found_rows bigint;
 BEGIN
+    PERFORM {schema}.guard_named(relation);
     IF version IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'the version that was read is needed';
     END IF;
@@ -144,6 +146,7 @@ DECLARE
     rest text;
     exact boolean;
 BEGIN
+    PERFORM {schema}.guard_named(relation);
     IF amount IS NULL OR amount <= 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the amount is larger than 0';
     END IF;
@@ -194,6 +197,7 @@ DECLARE
     before text := current_setting('lock_timeout');
     found jsonb;
 BEGIN
+    PERFORM {schema}.guard_named(relation);
     IF wait IS NOT NULL THEN
         -- NOWAIT alone waits still for whoever has the version of a row that was committed a moment ago.
         PERFORM set_config('lock_timeout', {schema}.guard_patience(wait), true);
@@ -245,6 +249,7 @@ DECLARE
     behind text;
     query text;
 BEGIN
+    PERFORM {schema}.guard_named(relation);
     SELECT format_type(a.atttypid, a.atttypmod) INTO type_now FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attname = column_name AND NOT a.attisdropped;
     IF type_now IS NULL THEN

@@ -21,6 +21,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('only the owner of the schema %s may allow', {schema_text}::regnamespace);
     END IF;
+    IF role IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'no role is named: it is NULL';
+    END IF;
     EXECUTE format('GRANT EXECUTE ON FUNCTION {schema}.claim(text, bigint, interval), '
                    '{schema}.begin_request(text, text, interval), '
                    '{schema}.finish_request(text, text, interval), {schema}.purge_requests(int) TO %s', role);
