@@ -222,18 +222,22 @@ bool link::go_on(short events, core::instant now) {
     if (!tls_ && (events & (POLLIN | POLLERR | POLLHUP)) != 0 && !receive(now)) {
         return false;
     }
+    hear_greetings();
+    return phase_ != phase::closed && flush();
+}
+
+void link::hear_greetings() {
     while (phase_ == phase::greeting) {
         const auto how = in_.next();
         if (how == reply_reader::state::partial) {
-            break;
+            return;
         }
         if (how == reply_reader::state::broken) {
             fail(errc::store_unreachable, "this is no Redis server: " + in_.fault());
-            return false;
+        } else {
+            hear_greeting(in_.current());
         }
-        hear_greeting(in_.current());
     }
-    return phase_ != phase::closed && flush();
 }
 
 bool link::flush() {
@@ -252,7 +256,14 @@ bool link::flush() {
             if (errno == EAGAIN || errno == EWOULDBLOCK) {
                 return true;
             }
-            fail(errc::store_unreachable, system_text("the connection broke", errno));
+            const auto what = system_text("the connection broke", errno);
+            // Whoever closes at once (too many clients) mostly said why.
+            if (phase_ == phase::greeting && receive(heard_)) {
+                hear_greetings();
+            }
+            if (phase_ != phase::closed) {
+                fail(errc::store_unreachable, what);
+            }
             return false;
         }
         sent_ += static_cast<std::size_t>(wrote);

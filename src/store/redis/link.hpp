@@ -99,6 +99,7 @@ class link {
     void greet();
     void greet_in_the_old_way();
     void ask(question what, std::initializer_list<std::string_view> words);
+    void hear_greetings();
     void hear_greeting(const reply& told);
     void hear_hello(const reply& told);
     bool receive(core::instant now);
