@@ -104,7 +104,7 @@ struct acquire_options {
 
     /// How long one try may take until it is an error, also when the store never answers. A store
     /// that is not reached is tried again until then; one that refuses (errc::store_refused) is not
-    /// by a call that does not wait, and is by one that does until the end. Zero is refused.
+    /// by a call that does not wait; one that waits goes on until its end. Zero is refused.
     std::chrono::milliseconds timeout = std::chrono::seconds{5};
 
     /// Renew in the background until released. Without it the lease ends at its first deadline.

@@ -3,6 +3,7 @@
 
 #include "store/postgres/arguments.hpp"
 #include "store/postgres/columns.hpp"
+#include "store/postgres/short_tally.hpp"
 #include "store/postgres/steps.hpp"
 
 #include <cstddef>
@@ -37,7 +38,7 @@ bool read_short_batch(const PGresult& told,
     if (::PQnfields(&told) != some_column_count) {
         return false;
     }
-    std::vector<bool> done(which.size());
+    short_tally tally{which};
     std::vector<std::int64_t> waited_for;
     for (int at = 0; at < ::PQntuples(&told); ++at) {
         const row one{told, at};
@@ -45,26 +46,21 @@ bool read_short_batch(const PGresult& told,
             waited_for = one.numbers(s_waited_for);
             continue;
         }
-        const auto entry = static_cast<std::size_t>(one.number(s_entry)) - 1;
-        if (entry >= which.size() || done[entry]) {
+        const auto place = tally.carried_out(one.number(s_entry));
+        if (!place) {
             return false;
         }
-        done[entry] = true;
-        replies[which[entry]] = short_answer(
-            entries[which[entry]].what, one.number(s_now), one.number(s_first), one.number(s_last));
+        replies[*place] = short_answer(
+            entries[*place].what, one.number(s_now), one.number(s_first), one.number(s_last));
     }
-    for (const auto one : waited_for) {
-        const auto entry = static_cast<std::size_t>(one) - 1;
-        if (entry >= which.size() || !done[entry]) {
+    for (const auto number : waited_for) {
+        const auto place = tally.among_them(number);
+        if (!place) {
             return false;
         }
-        replies[which[entry]].waiters = true;
+        replies[*place].waiters = true;
     }
-    for (std::size_t entry = 0; entry < which.size(); ++entry) {
-        if (!done[entry]) {
-            passed_over.push_back(which[entry]);
-        }
-    }
+    tally.rest(passed_over);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "store/postgres/advisory/session.hpp"
 #include "store/postgres/arguments.hpp"
 #include "store/postgres/columns.hpp"
+#include "store/postgres/short_tally.hpp"
 
 #include <cstddef>
 
@@ -139,35 +140,30 @@ bool read_short_session_step(const PGresult& told,
     if (firsts.size() != carried_out.size() || lasts.size() != carried_out.size()) {
         return false;
     }
-    std::vector<bool> done(which.size());
+    short_tally tally{which};
     for (std::size_t at = 0; at < carried_out.size(); ++at) {
-        const auto entry = static_cast<std::size_t>(carried_out[at]) - 1;
-        if (entry >= which.size() || done[entry]) {
+        const auto place = tally.carried_out(carried_out[at]);
+        if (!place) {
             return false;
         }
-        done[entry] = true;
-        replies[which[entry]] =
-            short_answer(entries[which[entry]].what, one.number(k_now), firsts[at], lasts[at]);
+        replies[*place] =
+            short_answer(entries[*place].what, one.number(k_now), firsts[at], lasts[at]);
     }
     for (const auto number : one.numbers(k_not_held)) {
-        const auto entry = static_cast<std::size_t>(number) - 1;
-        if (entry >= which.size() || !done[entry]) {
+        const auto place = tally.among_them(number);
+        if (!place) {
             return false;
         }
-        replies[which[entry]] = gone();
+        replies[*place] = gone();
     }
     for (const auto number : one.numbers(k_waited_for)) {
-        const auto entry = static_cast<std::size_t>(number) - 1;
-        if (entry >= which.size() || !done[entry]) {
+        const auto place = tally.among_them(number);
+        if (!place) {
             return false;
         }
-        replies[which[entry]].waiters = true;
+        replies[*place].waiters = true;
     }
-    for (std::size_t entry = 0; entry < which.size(); ++entry) {
-        if (!done[entry]) {
-            passed_over.push_back(which[entry]);
-        }
-    }
+    tally.rest(passed_over);
     return true;
 }
 
