@@ -3,6 +3,7 @@
 
 #include "store/library_thread.hpp"
 
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -224,9 +225,14 @@ void leader::wait(core::nanoseconds longest, letters& told) {
     std::array<pollfd, 3> waited{pollfd{bell_, POLLIN, 0}, lines[0], lines[1]};
     const auto until = as_timespec(left);
     const bool for_ever = left == core::nanoseconds::max();
+    // Our own thread has others to wait for it.
+    const bool looks = assisted == this && asked() && left > spin::longest && spin_.pays();
     polling_ = true;
     held.unlock();
-    const int found = ::ppoll(waited.data(), waited.size(), for_ever ? nullptr : &until, nullptr);
+    int found = looks ? look(waited, now + spin::longest) : 0;
+    if (found == 0) {
+        found = ::ppoll(waited.data(), waited.size(), for_ever ? nullptr : &until, nullptr);
+    }
     held.lock();
     polling_ = false;
     held.unlock();
@@ -238,6 +244,21 @@ void leader::wait(core::nanoseconds longest, letters& told) {
         static_cast<void>(::read(bell_, &rung, sizeof rung) == sizeof rung);
     }
     hear({waited[1], waited[2]}, env_.time.now(), told);
+}
+
+/// `ppoll` that does not sleep, until then.
+int leader::look(std::span<pollfd> at, core::instant until) noexcept {
+    constexpr timespec no_time{};
+    int found = 0;
+    for (;;) {
+        found = ::ppoll(at.data(), at.size(), &no_time, nullptr);
+        if (found != 0 || env_.time.now() >= until) {
+            break;
+        }
+        ::sched_yield();  // the server may need this processor
+    }
+    spin_.ended(found > 0);
+    return found;
 }
 
 void leader::stop() {

@@ -11,6 +11,7 @@
 #include "core/environment.hpp"
 #include "core/time.hpp"
 #include "store/mailbox.hpp"
+#include "store/remote/spin.hpp"
 #include "store/remote/urgency.hpp"
 
 #include <poll.h>
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -112,6 +114,7 @@ class leader : public std::enable_shared_from_this<leader> {
     void run_now(lock& held, core::nanoseconds longest);
     void turn(core::nanoseconds longest, letters& told);
     void wait(core::nanoseconds longest, letters& told);
+    [[nodiscard]] int look(std::span<pollfd> at, core::instant until) noexcept;
     [[nodiscard]] bool something_to_do() const noexcept;
     [[nodiscard]] bool is_to_watch() const noexcept;
     void note_state() noexcept;
@@ -132,6 +135,7 @@ class leader : public std::enable_shared_from_this<leader> {
     bool dozes_ = false;       ///< our thread looks again soon, without being told
     std::uint64_t turns_ = 0;  ///< so far, by whomever
     bool stopping_ = false;
+    spin spin_;  ///< of whoever leads
 };
 
 }  // namespace dibs::store::remote
