@@ -2,7 +2,7 @@
 #include "cli/capture/captured_command.hpp"
 
 #include "cli/output/failure.hpp"
-#include "client/host/file_descriptor.hpp"
+#include "store/file_descriptor.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@ namespace dibs::cli {
 
 namespace {
 
-using detail::file_descriptor;
+using store::file_descriptor;
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t output_bytes_max = 1 << 20;

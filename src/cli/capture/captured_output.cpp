@@ -21,8 +21,8 @@ captured_output::captured_output(std::size_t bytes_max)
     if (over_.get() < 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
         throw std::system_error(errno, std::generic_category(), "no pipe for the command's output");
     }
-    reader_ = detail::file_descriptor{ends[0]};
-    writer_ = detail::file_descriptor{ends[1]};
+    reader_ = store::file_descriptor{ends[0]};
+    writer_ = store::file_descriptor{ends[1]};
     ::fcntl(reader_.get(), F_SETFL, O_NONBLOCK);
     thread_ = std::thread([this] { read_all(); });
 }
@@ -33,7 +33,7 @@ captured_output::~captured_output() {
 
 captured_output::text captured_output::finish() {
     if (thread_.joinable()) {
-        writer_ = detail::file_descriptor{};
+        writer_ = store::file_descriptor{};
         const std::uint64_t one = 1;
         while (::write(over_.get(), &one, sizeof one) < 0 && errno == EINTR) {
         }

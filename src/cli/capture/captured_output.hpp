@@ -2,7 +2,7 @@
 #pragma once
 // What a command writes to its stdout, read as it is written, up to a bound.
 
-#include "client/host/file_descriptor.hpp"
+#include "store/file_descriptor.hpp"
 
 #include <cstddef>
 #include <string>
@@ -35,10 +35,10 @@ class captured_output {
     void take_what_is_there();
 
     const std::size_t bytes_max_;
-    detail::file_descriptor reader_;
-    detail::file_descriptor writer_;
-    detail::file_descriptor over_;  ///< readable when the command has ended
-    text text_;                     ///< the thread's, until it has ended
+    store::file_descriptor reader_;
+    store::file_descriptor writer_;
+    store::file_descriptor over_;  ///< readable when the command has ended
+    text text_;                    ///< the thread's, until it has ended
     std::thread thread_;
 };
 

@@ -35,11 +35,11 @@ output_tail::output_tail(std::size_t most) : most_(most) {
         if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
             throw std::system_error(errno, std::generic_category(), "no pipe for the output");
         }
-        streams_[at].reader = detail::file_descriptor{ends[0]};
-        streams_[at].writer = detail::file_descriptor{ends[1]};
+        streams_[at].reader = store::file_descriptor{ends[0]};
+        streams_[at].writer = store::file_descriptor{ends[1]};
         streams_[at].onward = onward[at];
     }
-    finishing_ = detail::file_descriptor{::eventfd(0, EFD_CLOEXEC)};
+    finishing_ = store::file_descriptor{::eventfd(0, EFD_CLOEXEC)};
     if (finishing_.get() < 0) {
         throw std::system_error(errno, std::generic_category(), "cannot open a descriptor");
     }
@@ -53,7 +53,7 @@ output_tail::~output_tail() {
 std::string output_tail::finish() {
     if (thread_.joinable()) {
         for (auto& one : streams_) {
-            const detail::file_descriptor closed = std::move(one.writer);
+            const store::file_descriptor closed = std::move(one.writer);
         }
         const std::uint64_t count = 1;
         (void)!::write(finishing_.get(), &count, sizeof count);

@@ -2,7 +2,7 @@
 #pragma once
 // The end of what a command writes, kept while all of it is passed on to where it goes without this.
 
-#include "client/host/file_descriptor.hpp"
+#include "store/file_descriptor.hpp"
 
 #include <array>
 #include <cstddef>
@@ -29,8 +29,8 @@ class output_tail {
 
   private:
     struct stream {
-        detail::file_descriptor reader;
-        detail::file_descriptor writer;
+        store::file_descriptor reader;
+        store::file_descriptor writer;
         int onward = -1;
     };
     void copy() noexcept;
@@ -41,7 +41,7 @@ class output_tail {
 
     std::size_t most_;
     std::array<stream, 2> streams_;
-    detail::file_descriptor finishing_;
+    store::file_descriptor finishing_;
     std::string kept_;
     std::thread thread_;
 };

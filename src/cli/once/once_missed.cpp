@@ -8,8 +8,8 @@
 #include "cli/run/running_report.hpp"
 #include "cli/settings/store_access.hpp"
 #include "cli/supervisor/signals.hpp"
-#include "client/host/file_descriptor.hpp"
 #include "client/recipes/slot_plan.hpp"
+#include "store/file_descriptor.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ namespace dibs::cli {
 
 namespace {
 
-using detail::file_descriptor;
+using store::file_descriptor;
 using json = nlohmann::json;
 
 /// After one of these the next slot would fare no better, or somebody else is at it in our place.

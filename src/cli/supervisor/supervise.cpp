@@ -4,6 +4,7 @@
 #include "cli/supervisor/boot_time.hpp"
 #include "cli/supervisor/process_group.hpp"
 #include "cli/supervisor/terminal.hpp"
+#include "store/file_descriptor.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -15,7 +16,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,21 +38,12 @@ constexpr auto put_aside_within = milliseconds{500};
 /// without.
 constexpr auto gone_within = milliseconds{2'000};
 
-class descriptor {
-  public:
-    explicit descriptor(int number) : number_(number) {
-        if (number < 0) {
-            throw std::system_error(errno, std::generic_category(), "cannot open a descriptor");
-        }
+store::file_descriptor opened(int number) {
+    if (number < 0) {
+        throw std::system_error(errno, std::generic_category(), "cannot open a descriptor");
     }
-    ~descriptor() { ::close(number_); }
-    descriptor(const descriptor&) = delete;
-    descriptor& operator=(const descriptor&) = delete;
-    [[nodiscard]] int get() const noexcept { return number_; }
-
-  private:
-    int number_;
-};
+    return store::file_descriptor{number};
+}
 
 class supervisor {
   public:
@@ -60,8 +51,8 @@ class supervisor {
         : what_(what),
           desk_(desk),
           guard_(guarded),
-          timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
-          loss_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+          timer_(opened(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK))),
+          loss_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
           stop_(what.limits, deadline()) {}
 
     ending run() {
@@ -76,9 +67,7 @@ class supervisor {
             return failed;
         }
         child_ = started.process;
-        const std::optional<descriptor> leader =
-            started.descriptor >= 0 ? std::optional<descriptor>(std::in_place, started.descriptor)
-                                    : std::nullopt;
+        const store::file_descriptor leader{started.descriptor};
         group_ = process_group{child_, ::getsid(0), started.descriptor};
         const std::stop_callback on_loss(what_.lost, [descriptor = loss_.get()]() noexcept {
             const std::uint64_t one = 1;
@@ -313,8 +302,8 @@ class supervisor {
     const supervision& what_;
     signal_desk& desk_;
     guard& guard_;
-    descriptor timer_;
-    descriptor loss_;
+    store::file_descriptor timer_;
+    store::file_descriptor loss_;
     terminal terminal_;
     stopper stop_;
     process_group group_;

@@ -3,10 +3,10 @@
 // The clock and the alarm of the real client: CLOCK_BOOTTIME, which counts suspend, and a timing
 // wheel behind one timerfd.
 
-#include "client/host/file_descriptor.hpp"
 #include "client/host/serial_executor.hpp"
 #include "core/environment.hpp"
 #include "core/timing_wheel.hpp"
+#include "store/file_descriptor.hpp"
 
 #include <atomic>
 #include <thread>
@@ -41,8 +41,8 @@ class boot_time_source final : public core::time_source {
 
     core::timing_wheel wheel_;
     core::instant programmed_ = core::instant::max();
-    file_descriptor timer_;
-    file_descriptor bell_;
+    store::file_descriptor timer_;
+    store::file_descriptor bell_;
     std::atomic<bool> stopping_{false};
     std::thread thread_;
 };

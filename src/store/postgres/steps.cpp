@@ -2,6 +2,7 @@
 #include "store/postgres/steps.hpp"
 
 #include "core/key.hpp"
+#include "core/verb_fault.hpp"
 #include "store/postgres/advisory/session.hpp"
 #include "store/postgres/arguments.hpp"
 #include "store/postgres/columns.hpp"
@@ -228,46 +229,11 @@ core::answer short_answer(const core::verb& what,
 }
 
 std::optional<core::answer> fault_of(const core::verb& what) {
-    const auto no = [](std::string why) {
-        return core::refused(errc::invalid_argument, std::move(why));
-    };
-    const auto unkeepable = [](const core::boxed<core::result_to_keep>& result) {
-        return result && (result->fresh < microseconds{0} || result->keep < microseconds{0});
-    };
     if (auto fault = core::fault_of_key(core::key_of(what)); !fault.empty()) {
         return core::refused(errc::invalid_key, std::move(fault));
     }
-    if (const auto* asked = std::get_if<core::acquire>(&what)) {
-        if (asked->holder.empty()) {
-            return no("no holder id");
-        }
-        if (asked->ttl <= microseconds{0}) {
-            return no("the ttl is not positive");
-        }
-        if (asked->queue < microseconds{0}) {
-            return no("nobody can stand in a queue for less than no time");
-        }
-        if (asked->part.weight == 0 || asked->part.weight > asked->part.capacity) {
-            return no("the weight is not between 1 and the capacity");
-        }
-        if (unkeepable(asked->mark)) {
-            return no("a mark cannot be kept for less than no time");
-        }
-    } else if (const auto* prolonged = std::get_if<core::renew>(&what)) {
-        if (prolonged->ttl <= microseconds{0}) {
-            return no("the ttl is not positive");
-        }
-        if (prolonged->adopt && prolonged->adopt->holder.empty()) {
-            return no("no holder id to adopt the lease");
-        }
-    } else if (const auto* ended = std::get_if<core::release>(&what)) {
-        if (unkeepable(ended->result)) {
-            return no("a result cannot be kept for less than no time");
-        }
-    } else if (const auto* held = std::get_if<core::block>(&what)) {
-        if (held->duration < microseconds{0}) {
-            return no("a hold cannot last for less than no time");
-        }
+    if (const auto fault = core::fault_of(what); !fault.empty()) {
+        return core::refused(errc::invalid_argument, std::string{fault});
     }
     return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #include "store/record/rules.hpp"
 
 #include "core/fence.hpp"
+#include "core/verb_fault.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -279,34 +280,10 @@ step decide(const core::acquire& asked,
     return given;
 }
 
-/// Empty when the entry makes sense. The client refuses these earlier and in better words; here a
-/// zero must not become a grant that nobody can hold.
-std::string fault_of(const core::acquire& asked) {
-    if (asked.holder.empty()) {
-        return "no holder id";
-    }
-    if (asked.ttl <= microseconds{0}) {
-        return "the ttl is not positive";
-    }
-    if (asked.queue < microseconds{0}) {
-        return "nobody can stand in a queue for less than no time";
-    }
-    if (asked.part.weight == 0 || asked.part.weight > asked.part.capacity) {
-        return "the weight is not between 1 and the capacity";
-    }
-    if (asked.mark && (asked.mark->fresh < microseconds{0} || asked.mark->keep < microseconds{0})) {
-        return "a mark cannot be kept for less than no time";
-    }
-    return "";
-}
-
 step carry_out(const core::acquire& asked,
                record& kept,
                const rules_context& context,
                const queue_sight& queue) {
-    if (auto fault = fault_of(asked); !fault.empty()) {
-        return refuse(errc::invalid_argument, std::move(fault));
-    }
     // As it was found: who takes the key over reads what was left there, also when a mark of its
     // own replaces it.
     auto found = readable(kept, context.now, asked.seen);
@@ -322,12 +299,6 @@ step carry_out(const core::renew& asked,
                const rules_context& context,
                const queue_sight& /*queue*/) {
     const auto now = context.now;
-    if (asked.ttl <= microseconds{0}) {
-        return refuse(errc::invalid_argument, "the ttl is not positive");
-    }
-    if (asked.adopt && asked.adopt->holder.empty()) {
-        return refuse(errc::invalid_argument, "no holder id to adopt the lease");
-    }
     auto* mine = find_live(kept, asked.holder, now);
     if (mine == nullptr) {
         return not_held(asked.holder, kept, context);
@@ -372,10 +343,6 @@ step carry_out(const core::release& asked,
                const rules_context& context,
                const queue_sight& queue) {
     const auto now = context.now;
-    if (asked.result &&
-        (asked.result->fresh < microseconds{0} || asked.result->keep < microseconds{0})) {
-        return refuse(errc::invalid_argument, "a result cannot be kept for less than no time");
-    }
     const auto* mine = find_live(kept, asked.holder, now);
     if (mine == nullptr && asked.result && asked.late) {
         const auto* trace = find_trace(kept, asked.holder);
@@ -421,9 +388,6 @@ step carry_out(const core::block& asked,
                record& kept,
                const rules_context& context,
                const queue_sight& /*queue*/) {
-    if (asked.duration < microseconds{0}) {
-        return refuse(errc::invalid_argument, "a hold cannot last for less than no time");
-    }
     const bool lifted = asked.duration == microseconds{0};
     auto set = answered(verdict::block_set, context);
     set.changed = true;
@@ -439,6 +403,9 @@ step apply(const core::verb& what,
            core::record& record,
            const rules_context& context,
            const queue_sight& queue) {
+    if (const auto fault = core::fault_of(what); !fault.empty()) {
+        return refuse(errc::invalid_argument, std::string{fault});
+    }
     return std::visit([&](const auto& asked) { return carry_out(asked, record, context, queue); },
                       what);
 }

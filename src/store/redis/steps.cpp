@@ -3,6 +3,7 @@
 
 #include "core/duration.hpp"
 #include "core/key.hpp"
+#include "core/verb_fault.hpp"
 #include "store/redis/lock_text.hpp"
 #include "store/redis/script.hpp"
 
@@ -418,47 +419,6 @@ core::answer refusal(errc why, std::string what) {
     return core::refused(why, std::move(what));
 }
 
-std::string fault_of(const core::acquire& asked) {
-    if (asked.holder.empty()) {
-        return "no holder id";
-    }
-    if (asked.ttl <= microseconds{0}) {
-        return "the ttl is not positive";
-    }
-    if (asked.queue < microseconds{0}) {
-        return "nobody can stand in a queue for less than no time";
-    }
-    if (asked.part.weight == 0 || asked.part.weight > asked.part.capacity) {
-        return "the weight is not between 1 and the capacity";
-    }
-    if (asked.mark && (asked.mark->fresh < microseconds{0} || asked.mark->keep < microseconds{0})) {
-        return "a mark cannot be kept for less than no time";
-    }
-    return asked.floor >= fence_limit ? "a fence of this store has at most 53 bits" : "";
-}
-
-std::string fault_of(const core::renew& asked) {
-    if (asked.ttl <= microseconds{0}) {
-        return "the ttl is not positive";
-    }
-    return asked.adopt && asked.adopt->holder.empty() ? "no holder id to adopt the lease" : "";
-}
-
-std::string fault_of(const core::release& asked) {
-    const auto& result = asked.result;
-    return result && (result->fresh < microseconds{0} || result->keep < microseconds{0})
-               ? "a result cannot be kept for less than no time"
-               : "";
-}
-
-std::string fault_of(const core::revoke& /*asked*/) {
-    return "";
-}
-
-std::string fault_of(const core::block& asked) {
-    return asked.duration < microseconds{0} ? "a hold cannot last for less than no time" : "";
-}
-
 bool is_acquire(const core::entry& one) noexcept {
     return std::holds_alternative<core::acquire>(one.what);
 }
@@ -868,9 +828,12 @@ std::optional<core::answer> fault_of(const core::verb& what) {
     if (auto fault = names::fault_of(core::key_of(what)); !fault.empty()) {
         return refusal(errc::invalid_key, std::move(fault));
     }
-    auto fault = std::visit([](const auto& asked) { return fault_of(asked); }, what);
-    if (!fault.empty()) {
-        return refusal(errc::invalid_argument, std::move(fault));
+    if (const auto fault = core::fault_of(what); !fault.empty()) {
+        return refusal(errc::invalid_argument, std::string{fault});
+    }
+    const auto* asked = std::get_if<core::acquire>(&what);
+    if (asked != nullptr && asked->floor >= fence_limit) {
+        return refusal(errc::invalid_argument, "a fence of this store has at most 53 bits");
     }
     return std::nullopt;
 }

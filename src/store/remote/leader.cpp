@@ -47,11 +47,7 @@ short wait_for(int descriptor, short events, core::nanoseconds longest) noexcept
 leader::leader(core::environment env, std::shared_ptr<mailbox> box)
     : env_(env), box_(std::move(box)), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-leader::~leader() {
-    if (bell_ >= 0) {
-        ::close(bell_);
-    }
-}
+leader::~leader() = default;
 
 void leader::begin() {
     thread_ = library_thread([self = shared_from_this()] { self->work(); });
@@ -74,7 +70,7 @@ void leader::note_state() noexcept {
 
 void leader::ring() noexcept {
     const std::uint64_t one = 1;
-    static_cast<void>(::write(bell_, &one, sizeof one) == sizeof one);
+    static_cast<void>(::write(bell_.get(), &one, sizeof one) == sizeof one);
 }
 
 void leader::call_leader(lock held) {
@@ -222,7 +218,7 @@ void leader::wait(core::nanoseconds longest, letters& told) {
         left = std::min(left, std::max(sleeps_until_ - now, core::nanoseconds{0}));
     }
     const auto lines = awaited();
-    std::array<pollfd, 3> waited{pollfd{bell_, POLLIN, 0}, lines[0], lines[1]};
+    std::array<pollfd, 3> waited{pollfd{bell_.get(), POLLIN, 0}, lines[0], lines[1]};
     const auto until = as_timespec(left);
     const bool for_ever = left == core::nanoseconds::max();
     // Our own thread has others to wait for it.
@@ -241,7 +237,7 @@ void leader::wait(core::nanoseconds longest, letters& told) {
     }
     if (waited[0].revents != 0) {
         std::uint64_t rung = 0;
-        static_cast<void>(::read(bell_, &rung, sizeof rung) == sizeof rung);
+        static_cast<void>(::read(bell_.get(), &rung, sizeof rung) == sizeof rung);
     }
     hear({waited[1], waited[2]}, env_.time.now(), told);
 }

@@ -10,6 +10,7 @@
 
 #include "core/environment.hpp"
 #include "core/time.hpp"
+#include "store/file_descriptor.hpp"
 #include "store/mailbox.hpp"
 #include "store/remote/spin.hpp"
 #include "store/remote/urgency.hpp"
@@ -61,7 +62,7 @@ class leader : public std::enable_shared_from_this<leader> {
     leader(core::environment env, std::shared_ptr<mailbox> box);
 
     /// Whether its descriptor could be had.
-    [[nodiscard]] bool sound() const noexcept { return bell_ >= 0; }
+    [[nodiscard]] bool sound() const noexcept { return static_cast<bool>(bell_); }
     /// Starts the store's own thread. Before it, whoever opens the store uses the connections.
     void begin();
 
@@ -121,7 +122,7 @@ class leader : public std::enable_shared_from_this<leader> {
     void ring() noexcept;
 
     const std::shared_ptr<mailbox> box_;
-    int bell_ = -1;
+    const file_descriptor bell_;
 
     std::thread thread_;
     std::mutex guard_;

@@ -90,7 +90,7 @@ int holders_folder::folder() const {
     }
     const std::lock_guard guard{opening_};
     if (!folder_) {
-        folder_ = descriptor{::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+        folder_ = file_descriptor{::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
         folder_number_.store(folder_.get(), std::memory_order_release);
     }
     return folder_.get();
@@ -141,8 +141,9 @@ failure holders_folder::appear() {
         return translate_errno(errno, doing);
     }
     // A writer cannot come before a reader without waiting.
-    const descriptor reader{::openat(folder(), draft.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
-    descriptor writer{::openat(folder(), draft.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)};
+    const file_descriptor reader{
+        ::openat(folder(), draft.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    file_descriptor writer{::openat(folder(), draft.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)};
     give_to_owner_of(entry, folder(), draft.c_str());
     if (!reader || !writer || ::fchmodat(folder(), draft.c_str(), mode, 0) != 0 ||
         ::renameat(folder(), draft.c_str(), folder(), name.c_str()) != 0) {
@@ -176,12 +177,12 @@ bool holders_folder::gone(const process_id& process) {
     return true;
 }
 
-descriptor holders_folder::watch(const process_id& process, bool& dead) const {
+file_descriptor holders_folder::watch(const process_id& process, bool& dead) const {
     dead = false;
     if (folder() < 0) {
         return {};
     }
-    descriptor opened{
+    file_descriptor opened{
         ::openat(folder(), process.text().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)};
     struct stat entry {};
     if (!opened || ::fstat(opened.get(), &entry) != 0 || !S_ISFIFO(entry.st_mode)) {
@@ -191,13 +192,13 @@ descriptor holders_folder::watch(const process_id& process, bool& dead) const {
     return opened;
 }
 
-failure holders_folder::bind_wake(descriptor& bound) {
+failure holders_folder::bind_wake(file_descriptor& bound) {
     if (auto trouble = ensure_folder(); trouble) {
         return trouble;
     }
     const auto name = self_.text() + std::string{wake_suffix};
     const std::string doing = shown_path(path_) + ": the wake-up socket cannot be made";
-    descriptor made{::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    file_descriptor made{::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     sockaddr_un address{};
     if (!address_of(folder(), path_, name, address)) {
         return translate_errno(ENAMETOOLONG, doing);
@@ -222,7 +223,7 @@ holders_folder::reach holders_folder::wake(const process_id& process, std::strin
         !address_of(folder(), path_, process.text() + std::string{wake_suffix}, address)) {
         return reach::not_now;
     }
-    const descriptor sender{::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    const file_descriptor sender{::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     const auto bytes = key.size() <= message_bytes_max ? key.size() : 0;
     if (::sendto(sender.get(),
                  key.data(),

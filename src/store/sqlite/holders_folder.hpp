@@ -15,7 +15,7 @@
 // Thread safety: distinct members may be called at once from different threads, except where they
 // say so.
 
-#include "store/sqlite/descriptor.hpp"
+#include "store/file_descriptor.hpp"
 #include "store/sqlite/errors.hpp"
 #include "store/sqlite/process_id.hpp"
 
@@ -53,10 +53,10 @@ class holders_folder {
 
     /// A read end for poll, which reports POLLHUP at death. Empty when there is nothing to open.
     /// `dead`: it is gone already.
-    [[nodiscard]] descriptor watch(const process_id& process, bool& dead) const;
+    [[nodiscard]] file_descriptor watch(const process_id& process, bool& dead) const;
 
     /// Makes this process's socket.
-    [[nodiscard]] failure bind_wake(descriptor& bound);
+    [[nodiscard]] failure bind_wake(file_descriptor& bound);
 
     enum class reach { woken, gone, not_now };
     /// Any thread.
@@ -81,14 +81,14 @@ class holders_folder {
     const process_id self_;
     mutable std::mutex opening_;
     mutable std::atomic<int> folder_number_ = -1;
-    mutable descriptor folder_;
-    descriptor lifeline_;
+    mutable file_descriptor folder_;
+    file_descriptor lifeline_;
     std::atomic<int> lifeline_number_ = -1;
 
     struct by_bytes {
         std::size_t operator()(const process_id& id) const noexcept;
     };
-    std::unordered_map<process_id, descriptor, by_bytes> watched_;
+    std::unordered_map<process_id, file_descriptor, by_bytes> watched_;
 };
 
 }  // namespace dibs::store::sqlite

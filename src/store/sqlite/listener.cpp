@@ -25,7 +25,7 @@ failure listener::start() {
             return trouble;
         }
     }
-    nudge_ = descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    nudge_ = file_descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (!nudge_) {
         return translate_errno(errno, "an event descriptor cannot be made");
     }

@@ -5,7 +5,7 @@
 //
 // Thread safety: any thread.
 
-#include "store/sqlite/descriptor.hpp"
+#include "store/file_descriptor.hpp"
 #include "store/sqlite/holders_folder.hpp"
 
 #include <functional>
@@ -48,19 +48,19 @@ class listener : public std::enable_shared_from_this<listener> {
 
     holders_folder& folder_;
     const std::function<void(std::string)> heard_;
-    descriptor socket_;
-    descriptor nudge_;
+    file_descriptor socket_;
+    file_descriptor nudge_;
     std::thread thread_;
 
     std::mutex lock_;
     bool stopping_ = false;
     struct watched {
-        descriptor read_end;
+        file_descriptor read_end;
         std::set<std::string> keys;
     };
     std::map<process_id, watched> watched_;
     std::unordered_map<std::string, std::vector<process_id>> by_key_;
-    std::vector<descriptor> retired_;  // closed by the thread, which may be polling them
+    std::vector<file_descriptor> retired_;  // closed by the thread, which may be polling them
 };
 
 }  // namespace dibs::store::sqlite

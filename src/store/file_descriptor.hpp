@@ -6,21 +6,23 @@
 
 #include <utility>
 
-namespace dibs::store::sqlite {
+namespace dibs::store {
 
-class descriptor {
+/// Thread safety: none.
+class file_descriptor {
   public:
-    descriptor() = default;
-    explicit descriptor(int number) noexcept : number_(number) {}
-    descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-    descriptor& operator=(descriptor&& other) noexcept {
+    file_descriptor() = default;
+    /// Takes it over; a negative number, as failed calls of the system return, is none.
+    explicit file_descriptor(int number) noexcept : number_(number) {}
+    file_descriptor(file_descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    file_descriptor& operator=(file_descriptor&& other) noexcept {
         if (this != &other) {
             close();
             number_ = std::exchange(other.number_, -1);
         }
         return *this;
     }
-    ~descriptor() { close(); }
+    ~file_descriptor() { close(); }
 
     [[nodiscard]] int get() const noexcept { return number_; }
     explicit operator bool() const noexcept { return number_ >= 0; }
@@ -34,4 +36,4 @@ class descriptor {
     int number_ = -1;
 };
 
-}  // namespace dibs::store::sqlite
+}  // namespace dibs::store
