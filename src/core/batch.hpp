@@ -12,6 +12,9 @@
 namespace dibs::core {
 
 inline constexpr std::size_t max_batch_entries = 256;
+/// Of what its entries bring for the store to keep, unless it is one entry. A server is to have made
+/// something of a batch long before it is taken for dead.
+inline constexpr std::size_t max_batch_payload = std::size_t{4} << 20U;
 
 /// Which batches go first, and which may use a connection of their own.
 enum class lane : std::uint8_t { renewals, others };

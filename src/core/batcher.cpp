@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/batcher.hpp"
 
+#include "core/payload.hpp"
 #include "core/recycling_allocator.hpp"
 
 #include <algorithm>
@@ -148,10 +149,19 @@ void batcher::post_flush(lane_state& which) {
     });
 }
 
-void batcher::take(std::deque<std::shared_ptr<pending>>& from,
+bool batcher::take(std::deque<std::shared_ptr<pending>>& from,
                    std::vector<std::shared_ptr<pending>>& into,
+                   std::size_t& payload,
                    instant now) {
-    while (!from.empty() && into.size() < max_batch_entries) {
+    while (!from.empty()) {
+        if (into.size() == max_batch_entries) {
+            return false;
+        }
+        const auto* more = payload_of(from.front()->what);
+        const auto size = more != nullptr ? more->size() : 0;
+        if (!into.empty() && payload + size > max_batch_payload) {
+            return false;
+        }
         auto entry = std::move(from.front());
         from.pop_front();
         if (entry->at == pending::stage::cancelled) {
@@ -165,8 +175,10 @@ void batcher::take(std::deque<std::shared_ptr<pending>>& from,
             });
             continue;
         }
+        payload += size;
         into.push_back(std::move(entry));
     }
+    return true;
 }
 
 std::shared_ptr<batcher::flight> batcher::empty_flight(lane_state& which) {
@@ -192,8 +204,10 @@ void batcher::flush(lane_state& which) {
     }
     env_.time.disarm(which.linger);
     auto batch = empty_flight(which);
-    take(which.first, batch->entries, now);
-    take(which.second, batch->entries, now);
+    std::size_t payload = 0;
+    if (take(which.first, batch->entries, payload, now)) {
+        take(which.second, batch->entries, payload, now);
+    }
     if (batch->entries.empty()) {
         which.spares.push_back(std::move(batch));
         return;

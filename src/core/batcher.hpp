@@ -93,8 +93,10 @@ class batcher {
     void post_flush(lane_state& which);
     void flush(lane_state& which);
     std::shared_ptr<flight> empty_flight(lane_state& which);
-    void take(std::deque<std::shared_ptr<pending>>& from,
+    /// False: the batch is full.
+    bool take(std::deque<std::shared_ptr<pending>>& from,
               std::vector<std::shared_ptr<pending>>& into,
+              std::size_t& payload,
               instant now);
     void answered(const std::shared_ptr<flight>& batch, answers given);
     void out_of_patience(const std::shared_ptr<flight>& batch);

@@ -102,7 +102,7 @@ trouble engine::start() {
 
 void engine::submit(urgency how, std::unique_ptr<request> what) {
     auto held = enter();
-    inbox_.requests[static_cast<std::size_t>(how)].push_back(std::move(what));
+    inbox_.add(how, std::move(what));
     send_or_call_leader(std::move(held), how);
 }
 
@@ -128,12 +128,9 @@ void engine::collect() {
 
 // Who listens and who does not any more comes before what is looked at after that.
 void engine::take_in() {
-    auto some = std::exchange(collected_, {});
-    apply(some.changes);
-    for (std::size_t at = 0; at < std::size(queues_); ++at) {
-        std::move(
-            some.requests[at].begin(), some.requests[at].end(), std::back_inserter(queues_[at]));
-    }
+    apply(collected_.changes);
+    collected_.changes.clear();
+    collected_.pour_requests(queues_);
 }
 
 // --- the leader ----------------------------------------------------------------------------------

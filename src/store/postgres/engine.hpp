@@ -17,6 +17,7 @@
 #include "store/postgres/steps.hpp"
 #include "store/record/watch_book.hpp"
 #include "store/remote/announcements.hpp"
+#include "store/remote/inbox.hpp"
 #include "store/remote/leader.hpp"
 #include "store/remote/patience.hpp"
 #include "store/remote/urgency.hpp"
@@ -62,15 +63,7 @@ class engine final : public remote::leader {
         std::string key;
         watch_book::stay which = 0;
     };
-    struct inbox {
-        std::vector<std::unique_ptr<request>> requests[3];
-        std::vector<change> changes;
-
-        [[nodiscard]] bool empty() const noexcept {
-            return requests[0].empty() && requests[1].empty() && requests[2].empty() &&
-                   changes.empty();
-        }
-    };
+    using inbox = remote::inbox<request, change>;
     using queue = std::deque<std::unique_ptr<request>>;
     struct channel {
         channel(const address& where,

@@ -57,11 +57,7 @@ trouble fault_of(const reply& told, std::string_view where) {
 std::unique_ptr<batch_request> batch_request::make(std::shared_ptr<const caller> self,
                                                    std::vector<core::entry> entries,
                                                    batch_completion done) {
-    auto job = std::make_shared<batch_job>();
-    job->replies.resize(entries.size());
-    job->entries = std::move(entries);
-    job->done = std::move(done);
-    job->left = job->entries.size();
+    auto job = std::make_shared<batch_job>(std::move(entries), std::move(done));
     std::vector<std::uint32_t> sound;
     for (std::uint32_t at = 0; at < job->entries.size(); ++at) {
         auto fault = postgres::fault_of(job->entries[at].what);
@@ -69,8 +65,7 @@ std::unique_ptr<batch_request> batch_request::make(std::shared_ptr<const caller>
             fault = unsupported_in_session(job->entries[at].what);
         }
         if (fault) {
-            job->replies[at] = std::move(*fault);
-            --job->left;
+            job->settle(at, std::move(*fault));
         } else {
             sound.push_back(at);
         }
@@ -94,24 +89,7 @@ batch_request::batch_request(std::shared_ptr<const caller> self,
 }
 
 void batch_request::note_deadline() noexcept {
-    deadline_ = core::instant::max();
-    for (const auto at : which_) {
-        deadline_ = std::min(deadline_, job_->entries[at].deadline);
-    }
-}
-
-void batch_request::settle(std::uint32_t entry, core::answer given) const {
-    job_->replies[entry] = std::move(given);
-    --job_->left;
-}
-
-void batch_request::tell_if_all(outcome told) const {
-    if (job_->left == 0 && job_->done) {
-        told.letters.push_back(
-            [done = std::exchange(job_->done, {}), replies = std::move(job_->replies)]() mutable {
-                done(std::move(replies));
-            });
-    }
+    deadline_ = job_->deadline_of(which_);
 }
 
 bool batch_request::expire(outcome told) {
@@ -119,18 +97,18 @@ bool batch_request::expire(outcome told) {
         if (job_->entries[at].deadline > told.now) {
             return false;
         }
-        settle(at,
-               tries_ == 0 ? core::refused(errc::timed_out, "not begun before its deadline")
-                           : core::refused(errc::store_busy,
-                                           self_->where + ": " + std::string{row_is_kept} + "; " +
-                                               std::string{who_keeps_it}));
+        job_->settle(at,
+                     tries_ == 0 ? core::refused(errc::timed_out, "not begun before its deadline")
+                                 : core::refused(errc::store_busy,
+                                                 self_->where + ": " + std::string{row_is_kept} +
+                                                     "; " + std::string{who_keeps_it}));
         return true;
     });
     note_deadline();
     if (!which_.empty()) {
         return false;
     }
-    tell_if_all(told);
+    job_->tell_if_all(told.letters);
     return true;
 }
 
@@ -178,15 +156,16 @@ request::sending batch_request::send_by_session(carrier& over, outcome told) {
         return ask_numbers(over);
     }
     for (const auto at : self_->own->beyond_capacity(job_->entries, which_)) {
-        settle(at,
-               core::refused(errc::store_refused,
-                             self_->where + ": this process holds " +
-                                 std::to_string(self_->own->capacity()) +
-                                 " advisory locks, and leaves room for others; raise "
-                                 "max_locks_per_transaction of the server, or use postgres://"));
+        job_->settle(
+            at,
+            core::refused(errc::store_refused,
+                          self_->where + ": this process holds " +
+                              std::to_string(self_->own->capacity()) +
+                              " advisory locks, and leaves room for others; raise "
+                              "max_locks_per_transaction of the server, or use postgres://"));
     }
     if (which_.empty()) {
-        tell_if_all(told);
+        job_->tell_if_all(told.letters);
         return sending::nothing;
     }
     std::vector<std::uint32_t> later;
@@ -319,12 +298,12 @@ void batch_request::answered(const reply& told, outcome after) {
         leave_in_doubt(ours ? warned_of(told) : std::string{not_ours}, after);
         return;
     }
-    job_->left -= which_.size() - locked.size();
+    job_->settled(which_.size() - locked.size());
     // Each alone: the server waits for the row of each, and no other entry waits with it.
     for (const auto at : locked) {
         again({at}, after, 0ns);
     }
-    tell_if_all(after);
+    job_->tell_if_all(after.letters);
 }
 
 /// What the session has now, but for entries that were not carried out.
@@ -358,18 +337,18 @@ void batch_request::hear_short_step(const reply& told, outcome after) {
         return;
     }
     habit_of(which_.size()).led_there(2 * passed_over.size() < which_.size());
-    job_->left -= which_.size() - passed_over.size();
+    job_->settled(which_.size() - passed_over.size());
     if (!passed_over.empty()) {
         go_the_whole_way(std::move(passed_over), after);
     }
-    tell_if_all(after);
+    job_->tell_if_all(after.letters);
 }
 
 void batch_request::leave_in_doubt(const std::string& why, outcome told) const {
     for (const auto at : which_) {
-        settle(at, core::in_doubt(self_->where + ": " + why));
+        job_->settle(at, core::in_doubt(self_->where + ": " + why));
     }
-    tell_if_all(told);
+    job_->tell_if_all(told.letters);
 }
 
 void batch_request::failed(const reply& told, outcome after) {
@@ -406,9 +385,9 @@ void batch_request::failed(const reply& told, outcome after) {
 
 void batch_request::refused(const trouble& why, outcome told) {
     for (const auto at : which_) {
-        settle(at, core::refused(why.error, why.detail));
+        job_->settle(at, core::refused(why.error, why.detail));
     }
-    tell_if_all(told);
+    job_->tell_if_all(told.letters);
 }
 
 void batch_request::lost(const trouble& why, outcome told) {
@@ -417,9 +396,9 @@ void batch_request::lost(const trouble& why, outcome told) {
         return;
     }
     for (const auto at : which_) {
-        settle(at, core::in_doubt(why.detail));
+        job_->settle(at, core::in_doubt(why.detail));
     }
-    tell_if_all(told);
+    job_->tell_if_all(told.letters);
 }
 
 // --- plain ones ----------------------------------------------------------------------------------

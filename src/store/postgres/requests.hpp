@@ -6,6 +6,7 @@
 #include "store/postgres/request.hpp"
 #include "store/postgres/short_way.hpp"
 #include "store/postgres/steps.hpp"
+#include "store/remote/batch_job.hpp"
 #include "store/remote/listing.hpp"
 #include "store/store.hpp"
 
@@ -17,13 +18,7 @@
 
 namespace dibs::store::postgres {
 
-/// Entries that are answered together.
-struct batch_job {
-    std::vector<core::entry> entries;
-    answers replies;
-    batch_completion done;
-    std::size_t left = 0;  ///< entries without an answer
-};
+using remote::batch_job;
 
 class batch_request final : public request {
   public:
@@ -66,9 +61,7 @@ class batch_request final : public request {
     [[nodiscard]] sending settle_locks(carrier& over);
     void hear_settled(const reply& told, outcome after) const;
     void note_deadline() noexcept;
-    void settle(std::uint32_t entry, core::answer given) const;
     void leave_in_doubt(const std::string& why, outcome told) const;
-    void tell_if_all(outcome told) const;
     void failed(const reply& told, outcome after);
     void again(std::vector<std::uint32_t> which, outcome after, core::nanoseconds rest) const;
 

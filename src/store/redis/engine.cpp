@@ -86,7 +86,7 @@ trouble engine::start() {
 
 void engine::submit(urgency how, std::unique_ptr<request> what) {
     auto held = enter();
-    inbox_.requests[index(how)].push_back(std::move(what));
+    inbox_.add(how, std::move(what));
     send_or_call_leader(std::move(held), how);
 }
 
@@ -111,14 +111,11 @@ void engine::collect() {
 }
 
 void engine::take_in() {
-    auto some = std::exchange(collected_, {});
-    for (std::size_t at = 0; at < std::size(queues_); ++at) {
-        std::move(
-            some.requests[at].begin(), some.requests[at].end(), std::back_inserter(queues_[at]));
-    }
-    for (auto& wish : some.changes) {
+    collected_.pour_requests(queues_);
+    for (auto& wish : collected_.changes) {
         apply(std::move(wish));
     }
+    collected_.changes.clear();
 }
 
 // --- the leader ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 #include "store/redis/names.hpp"
 #include "store/redis/request.hpp"
 #include "store/remote/announcements.hpp"
+#include "store/remote/inbox.hpp"
 #include "store/remote/leader.hpp"
 #include "store/remote/patience.hpp"
 #include "store/remote/urgency.hpp"
@@ -79,15 +80,7 @@ class engine final : public remote::leader {
         std::string channel;
         listener wanted;
     };
-    struct inbox {
-        std::vector<std::unique_ptr<request>> requests[3];
-        std::vector<change> changes;
-
-        [[nodiscard]] bool empty() const noexcept {
-            return requests[0].empty() && requests[1].empty() && requests[2].empty() &&
-                   changes.empty();
-        }
-    };
+    using inbox = remote::inbox<request, change>;
     struct flight {
         std::unique_ptr<request> what;  ///< null: the subscription to notices, or its end
         std::uint64_t begins = 0;       ///< in the bytes of the connection

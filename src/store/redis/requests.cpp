@@ -28,18 +28,13 @@ constexpr std::int64_t scan_count = 1000;
 std::unique_ptr<batch_request> batch_request::make(std::shared_ptr<const speaker> self,
                                                    std::vector<core::entry> entries,
                                                    batch_completion done) {
-    auto job = std::make_shared<batch_job>();
-    job->replies.resize(entries.size());
-    job->entries = std::move(entries);
-    job->done = std::move(done);
-    job->left = job->entries.size();
+    auto job = std::make_shared<batch_job>(std::move(entries), std::move(done));
     std::vector<std::uint32_t> all(job->entries.size());
     std::iota(all.begin(), all.end(), 0U);
     std::vector<std::uint32_t> sound;
     for (const auto at : all) {
         if (auto fault = redis::fault_of(job->entries[at].what)) {
-            job->replies[at] = std::move(*fault);
-            --job->left;
+            job->settle(at, std::move(*fault));
         } else {
             sound.push_back(at);
         }
@@ -53,26 +48,11 @@ batch_request::batch_request(std::shared_ptr<const speaker> self,
     : self_(std::move(self)),
       job_(std::move(job)),
       which_(order_of(job_->entries, which)),
-      deadline_(core::instant::max()) {
+      deadline_(job_->deadline_of(which_)) {
     for (const auto at : which_) {
-        deadline_ = std::min(deadline_, job_->entries[at].deadline);
         const auto* asked = std::get_if<core::acquire>(&job_->entries[at].what);
         leaves_word_ = leaves_word_ || (asked != nullptr && asked->notify);
         bytes_to_keep_ += redis::bytes_to_keep(job_->entries[at].what);
-    }
-}
-
-void batch_request::settle(std::uint32_t entry, core::answer given) const {
-    job_->replies[entry] = std::move(given);
-    --job_->left;
-}
-
-void batch_request::tell_if_all(outcome told) const {
-    if (job_->left == 0 && job_->done) {
-        told.letters.push_back(
-            [done = std::exchange(job_->done, {}), replies = std::move(job_->replies)]() mutable {
-                done(std::move(replies));
-            });
     }
 }
 
@@ -81,11 +61,11 @@ bool batch_request::write(std::string& out, core::instant now, outcome told) {
         if (job_->entries[at].deadline > now) {
             return false;
         }
-        settle(at, core::refused(errc::timed_out, "not begun before its deadline"));
+        job_->settle(at, core::refused(errc::timed_out, "not begun before its deadline"));
         return true;
     });
     if (which_.empty()) {
-        tell_if_all(told);
+        job_->tell_if_all(told.letters);
         return false;
     }
     ++tries_;
@@ -115,31 +95,31 @@ bool batch_request::answered(const reply& told, outcome after) {
         }
         const bool wrote = !surely_not_executed(head.text);
         for (const auto at : which_) {
-            settle(at, answer_to_error(head.text, wrote));
+            job_->settle(at, answer_to_error(head.text, wrote));
         }
     } else if (read_batch(told, self_->self, job_->entries, which_, job_->replies)) {
-        job_->left -= which_.size();
+        job_->settled(which_.size());
     } else {
         for (const auto at : which_) {
-            settle(at, core::in_doubt("the server's answer is not one of our script"));
+            job_->settle(at, core::in_doubt("the server's answer is not one of our script"));
         }
     }
-    tell_if_all(after);
+    job_->tell_if_all(after.letters);
     return true;
 }
 
 void batch_request::refused(const trouble& why, outcome told) {
     for (const auto at : which_) {
-        settle(at, core::refused(why.error, why.detail));
+        job_->settle(at, core::refused(why.error, why.detail));
     }
-    tell_if_all(told);
+    job_->tell_if_all(told.letters);
 }
 
 void batch_request::lost(const trouble& why, outcome told) {
     for (const auto at : which_) {
-        settle(at, core::in_doubt(why.detail));
+        job_->settle(at, core::in_doubt(why.detail));
     }
-    tell_if_all(told);
+    job_->tell_if_all(told.letters);
 }
 
 // --- commands ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "store/redis/names.hpp"
 #include "store/redis/request.hpp"
 #include "store/redis/steps.hpp"
+#include "store/remote/batch_job.hpp"
 #include "store/remote/listing.hpp"
 #include "store/store.hpp"
 
@@ -24,13 +25,7 @@ struct speaker {
     caller self;
 };
 
-/// Entries that are answered together.
-struct batch_job {
-    std::vector<core::entry> entries;
-    answers replies;
-    batch_completion done;
-    std::size_t left = 0;  ///< entries without an answer
-};
+using remote::batch_job;
 
 class batch_request final : public request {
   public:
@@ -52,9 +47,6 @@ class batch_request final : public request {
     void lost(const trouble& why, outcome told) override;
 
   private:
-    void settle(std::uint32_t entry, core::answer given) const;
-    void tell_if_all(outcome told) const;
-
     const std::shared_ptr<const speaker> self_;
     const std::shared_ptr<batch_job> job_;
     std::vector<std::uint32_t> which_;

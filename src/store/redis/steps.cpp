@@ -3,6 +3,7 @@
 
 #include "core/duration.hpp"
 #include "core/key.hpp"
+#include "core/payload.hpp"
 #include "core/verb_fault.hpp"
 #include "store/redis/lock_text.hpp"
 #include "store/redis/script.hpp"
@@ -175,18 +176,6 @@ void spell(words& said, const core::revoke& asked) {
 
 void spell(words& said, const core::block& asked) {
     said.put("b").add(asked.duration);
-}
-
-/// What goes with the words; null: nothing does.
-const std::string* payload_of(const core::verb& what) noexcept {
-    if (const auto* asked = std::get_if<core::acquire>(&what)) {
-        return asked->mark ? &asked->mark->value : nullptr;
-    }
-    if (const auto* asked = std::get_if<core::release>(&what)) {
-        return asked->result ? &asked->result->value : nullptr;
-    }
-    const auto* asked = std::get_if<core::block>(&what);
-    return asked == nullptr ? nullptr : &asked->reason;
 }
 
 bool is_plain_release(const core::verb& what) noexcept {
@@ -398,7 +387,7 @@ arguments arguments_of(std::span<const core::entry> batch,
         last = &what;
         runs.add(one.text());
         said.brief = said.brief && is_brief(what);
-        said.payloads += payload_of(what) != nullptr ? 1U : 0U;
+        said.payloads += core::payload_of(what) != nullptr ? 1U : 0U;
         auto end = no_end;
         if (const auto* asked = std::get_if<core::acquire>(&what)) {
             end = end_of(*asked);
@@ -853,7 +842,7 @@ std::vector<std::uint32_t> order_of(std::span<const core::entry> batch,
 }
 
 std::size_t bytes_to_keep(const core::verb& what) noexcept {
-    const auto* payload = payload_of(what);
+    const auto* payload = core::payload_of(what);
     return payload == nullptr ? 0 : payload->size();
 }
 
@@ -876,7 +865,7 @@ void write_batch(std::string& out,
         [&](std::size_t at) { return holder_of(what(at)); });
     command_writer writer{out};
     for (const auto at : order) {
-        if (const auto* payload = payload_of(batch[at].what)) {
+        if (const auto* payload = core::payload_of(batch[at].what)) {
             writer.word(*payload);
         }
     }

@@ -225,6 +225,29 @@ TEST_F(Batcher, ABatchHoldsAtMost256Entries) {
     EXPECT_EQ(sizes, (std::vector<std::size_t>{1, 256, 256, 88}));
 }
 
+TEST_F(Batcher, ABatchBringsNoMoreThanAServerMakesSomethingOfInTime) {
+    const auto finish_number = [](unsigned number, std::size_t bytes) {
+        return finish_of("k" + std::to_string(number),
+                         holder_of(number),
+                         result_to_keep{.value = std::string(bytes, 'v')});
+    };
+    submit(acquire_number(0));
+    world.run_ready();
+    for (unsigned number = 1; number <= 5; ++number) {
+        submit(finish_number(number, max_batch_payload / 2));
+    }
+    submit(finish_number(6, 2 * max_batch_payload));
+    submit(acquire_number(7));
+    std::vector<std::size_t> sizes;
+    for (std::size_t at = 0; at < target.batches.size() && at < 10; ++at) {
+        sizes.push_back(target.batches[at].entries.size());
+        target.batches[at].answer_all(answer_of(verdict::finished));
+        world.run_ready();
+    }
+    EXPECT_EQ(sizes, (std::vector<std::size_t>{1, 2, 2, 1, 1, 1}))
+        << "what is too large goes alone";
+}
+
 TEST_F(Batcher, TellsDoubtWhenPatienceIsOverAndTheTrueAnswerLater) {
     const auto told = submit(acquire_number(1));
     world.run_ready();
