@@ -40,15 +40,18 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 }
 
 std::optional<url> parse_url(std::string_view text, std::string& fault) {
+    constexpr const char* no_scheme =
+        "it has no scheme; write sqlite:FILE for a file, redis://HOST or postgres://HOST/DATABASE "
+        "for a server";
     const auto colon = text.find(':');
     if (colon == std::string_view::npos || colon == 0) {
-        fault = "it has no scheme such as sqlite:";
+        fault = no_scheme;
         return std::nullopt;
     }
     url parsed;
     for (const char letter : text.substr(0, colon)) {
         if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '+') {
-            fault = "it has no scheme such as sqlite:";
+            fault = no_scheme;
             return std::nullopt;
         }
         parsed.scheme += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));

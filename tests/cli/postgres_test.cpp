@@ -315,6 +315,7 @@ TEST(PostgresPlace, LookingMakesNoTables) {
     const auto refused =
         run_dibs(here, {"run", "--store", server.url() + "?create=no", "k", "true"});
     EXPECT_EQ(refused.status, 69) << refused.err;
+    EXPECT_TRUE(has(refused.err, "unless the URL says create=no")) << refused.err;
     EXPECT_EQ(run_dibs(here, {"ls", "--store", server.url() + "?create=never"}).status, 78);
     EXPECT_EQ(tables_of(server), "0");
     ASSERT_EQ(run_dibs(here, {"run", "--store", server.url(), "k", "true"}).status, 0);

@@ -75,6 +75,10 @@ TEST(RunSettings, ABrokenFileIs78WithFileAndLine) {
         run_dibs(here, {"run", "k", "touch", "ran"}), 78, "dibs.toml:2: unknown key: stor");
     write_file(here.file("dibs.toml"), "ttl = 30s\n");
     expect_refused(run_dibs(here, {"run", "k", "touch", "ran"}), 78, "dibs.toml:1: ");
+    write_file(here.file("dibs.toml"), "store = sqlite:x\n");
+    const auto bare = run_dibs(here, {"run", "k", "touch", "ran"});
+    expect_refused(bare, 78, "dibs.toml:1: ");
+    EXPECT_NE(bare.err.find("a text is written in quotes"), std::string::npos) << bare.err;
     EXPECT_FALSE(exists(here.file("ran")));
 }
 

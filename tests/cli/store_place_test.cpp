@@ -152,7 +152,10 @@ TEST(StorePlace, AUrlMayForbidThatTheFileIsMade) {
     const folder here;
     auto how = dibs_on(here, {"run", "k", "sh", "-c", "echo started"});
     how.variables["DIBS_STORE"] = here.store() + "?create=no";
-    expect_one_line(process(how).wait(), 69, "no store at this path");
+    const auto forbidden = process(how).wait();
+    expect_one_line(forbidden, 69, "no store at this path");
+    EXPECT_NE(forbidden.err.find("unless the URL says create=no"), std::string::npos)
+        << forbidden.err;
     how.variables["DIBS_STORE"] = here.store() + "?create=perhaps";
     expect_one_line(process(how).wait(), 78, "create is yes or no");
     EXPECT_TRUE(fs::is_empty(here.path()));
@@ -162,6 +165,15 @@ TEST(StorePlace, AUrlMayForbidThatTheFileIsMade) {
     const auto listed = process(how).wait();
     EXPECT_EQ(listed.status, 0) << listed.err;
     EXPECT_NE(listed.out.find("k"), std::string::npos);
+}
+
+TEST(StorePlace, APathAloneIsToldToBeWrittenAsAUrl) {
+    const folder here;
+    for (const auto& path : {std::string{"./locks.db"}, here.file("locks.db")}) {
+        expect_one_line(
+            run_dibs(here, {"run", "--store", path, "k", "true"}), 78, "write sqlite:FILE");
+    }
+    EXPECT_TRUE(fs::is_empty(here.path()));
 }
 
 TEST(StorePlace, WhatIsNoStoreIsRefusedAndLeftAsItIs) {

@@ -348,6 +348,7 @@ TEST(RedisFaults, AWrongPasswordIsDeniedAndNotShown) {
     redis_server server{{"--requirepass", "right"}};
     redis_peer peer{server};
     EXPECT_EQ(peer.open(), errc::permission_denied) << "none at all";
+    EXPECT_NE(peer.detail.find("asks for a password"), std::string::npos) << peer.detail;
     peer.options.where.password = "wr0ng-secret";
     EXPECT_EQ(peer.open(), errc::permission_denied);
     EXPECT_EQ(peer.detail.find("wr0ng-secret"), std::string::npos) << peer.detail;

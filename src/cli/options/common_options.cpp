@@ -24,7 +24,7 @@ std::uint32_t number_given(const arguments& given, std::string_view name) {
 
 mode mode_given(const arguments& given) {
     if (given.has("take") && !given.has("permits")) {
-        throw usage_error("--take needs --permits: so many permits there are in all");
+        throw usage_error("--take needs --permits N: how many permits the key has in all");
     }
     if (given.has("shared")) {
         return dibs::shared;

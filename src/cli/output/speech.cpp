@@ -133,8 +133,8 @@ std::string describe_hold(std::string_view reason, std::chrono::microseconds lef
            " left): " + core::printable(reason, reason_bytes_shown);
 }
 
-std::string how_to_lift(std::string_view key) {
-    auto shown = core::printable(key);
+std::string shell_word(std::string_view name) {
+    auto shown = core::printable(name);
     if (shown.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "@%+=:,./_-") != std::string::npos) {
         for (auto at = shown.find('\''); at != std::string::npos; at = shown.find('\'', at + 4)) {
@@ -142,7 +142,11 @@ std::string how_to_lift(std::string_view key) {
         }
         shown = "'" + shown + "'";
     }
-    return "`dibs hold " + std::string(key.starts_with("-") ? "--key " : "") + shown +
+    return shown;
+}
+
+std::string how_to_lift(std::string_view key) {
+    return "`dibs hold " + std::string(key.starts_with("-") ? "--key " : "") + shell_word(key) +
            " --lift` ends the hold";
 }
 

@@ -58,6 +58,9 @@ void deliver(std::string_view text);
 /// Of a key that nobody holds, to somebody who did not stand in its queue long enough.
 inline constexpr std::string_view first_the_queue = "goes to those in its queue first";
 
+/// A key or name as it is typed in a shell: in quotes where it takes them.
+[[nodiscard]] std::string shell_word(std::string_view name);
+
 /// What an operator does about it.
 [[nodiscard]] std::string how_to_lift(std::string_view key);
 

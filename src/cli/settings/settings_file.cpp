@@ -108,7 +108,11 @@ file_settings read_settings_file(const std::string& path) {
             }
         }
     } catch (const toml::parse_error& fault) {
-        refuse(path, fault.source(), std::string(fault.description()));
+        refuse(
+            path,
+            fault.source(),
+            std::string(fault.description()) +
+                "; a text is written in quotes, as in store = \"sqlite:/var/lib/jobs/locks.db\"");
     }
     return found;
 }

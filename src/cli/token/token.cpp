@@ -148,6 +148,10 @@ int give_token(store_in_use& store,
         if (const auto lost = value.finish(); !lost.empty() && lost != message) {
             say(lost);
         }
+        if (outcome.verdict == cached_verdict::refused) {
+            message += "; when that is mended, by a new login perhaps, `dibs token forget " +
+                       shell_word(wanted.name) + "` lets it be fetched at once";
+        }
         throw failure(status_of_token(outcome, error), message);
     }
     deliver(show_token(told(wanted, std::move(outcome)), wanted.output));

@@ -150,7 +150,10 @@ std::string show_token_status(const dibs::record& record, const std::string& sto
                 line("fence", std::to_string(kept->value_fence));
     }
     if (kept->state == cached_state::failing || kept->state == cached_state::refused) {
-        text += line("fetched", "not again " + shown_span(kept->pause));
+        text += line("fetched",
+                     kept->pause == cached_record::unlimited
+                         ? "not again until dibs token forget or dibs token refresh"
+                         : "not again for " + show_duration(kept->pause));
     }
     return text + line("written",
                        show_duration(record.kept->age) + " ago by " + core::printable(kept->host) +

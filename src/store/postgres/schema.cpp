@@ -89,9 +89,7 @@ trouble with_advice(trouble why, std::string_view state, const address& where) {
         why.detail +=
             "; to make its tables, dibs needs once: GRANT CREATE ON DATABASE …, or a "
             "schema " +
-            where.quoted_schema() +
-            " in which this user may create; to use them, what "
-            "docs/stores/postgres.md lists";
+            where.quoted_schema() + " in which this user may create";
     }
     return why;
 }
@@ -100,7 +98,8 @@ trouble with_advice(trouble why, std::string_view state, const address& where) {
 
 std::string no_tables_yet(const address& where) {
     return "nobody has made the tables of dibs in the schema " + core::printable(where.schema) +
-           " yet; the first lease or hold makes them (dibs run, once, elect, acquire or hold)";
+           " yet; the first lease or hold makes them (dibs run, once, elect, acquire or hold), "
+           "unless the URL says create=no";
 }
 
 trouble ensure_schema(link& over, core::environment env, const address& where) {

@@ -444,7 +444,10 @@ void link::hear_hello(const reply& told) {
     if (head.what == kind::error) {
         if (head.text.starts_with("WRONGPASS") || head.text.starts_with("NOAUTH")) {
             fail(errc::permission_denied,
-                 "the server refuses user and password: " + core::printable(head.text));
+                 where_.password.empty()
+                     ? "the server asks for a password, and the URL names none: write "
+                       "redis://:PASSWORD@HOST, or redis://USER:PASSWORD@HOST"
+                     : "the server refuses user and password: " + core::printable(head.text));
         } else if (head.text.starts_with("NOPROTO") || head.text.starts_with("ERR unknown") ||
                    head.text.starts_with("NOPERM")) {
             greet_in_the_old_way();

@@ -101,7 +101,7 @@ failure nothing_there(const std::string& path) {
     return {errc::store_unreachable,
             shown_path(path) +
                 ": there is no store at this path; the first lease or hold makes one (dibs run, "
-                "once, elect, acquire or hold)"};
+                "once, elect, acquire or hold), unless the URL says create=no"};
 }
 
 failure not_a_database(const std::string& path) {
