@@ -117,7 +117,7 @@ constexpr std::array options{
 
 std::string list_of_commands() {
     constexpr std::size_t column = 32;
-    std::string text = "Lets exactly one of many processes do a piece of work.\n\ncommands:";
+    std::string text = "Lets one of many processes at a time do a piece of work.\n\ncommands:";
     for (const auto& one : commands) {
         if (!one.brief.empty()) {
             std::string left = "  " + std::string(one.name) + " " + std::string(one.operands);

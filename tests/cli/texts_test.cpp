@@ -269,6 +269,30 @@ TEST_F(Texts, TheBashScriptCompletes) {
     EXPECT_EQ(completed("dibs show ''", 2), "\n");
 }
 
+TEST_F(Texts, EveryExitStatusIsInTheManualAndTheReadme) {
+    const std::string root = tests::places::source_folder;
+    const auto statuses = read_file(root + "/src/cli/output/exit_status.hpp");
+    const auto readme =
+        section(read_file(root + "/README.md"), "## `dibs run`: exit statuses", {"## Use"});
+    const auto man = section(man_, ".SH EXIT STATUS", {".SH ENVIRONMENT"});
+    static const std::regex form(R"(constexpr int (\w+) = (\d+);)");
+    int seen = 0;
+    for (std::sregex_iterator one(statuses.begin(), statuses.end(), form), end; one != end; ++one) {
+        const auto name = (*one)[1].str();
+        const auto number = (*one)[2].str();
+        if (name == "signal_base") {
+            continue;
+        }
+        ++seen;
+        const std::regex word("\\b" + number + "\\b");
+        EXPECT_TRUE(std::regex_search(man, word)) << name << " " << number;
+        if (name != "ok" && name != "trouble") {
+            EXPECT_TRUE(std::regex_search(readme, word)) << name << " " << number;
+        }
+    }
+    EXPECT_GE(seen, 15);
+}
+
 TEST_F(Texts, TheManualPageIsSoundRoff) {
     if (shell(here_, "command -v groff").status != 0) {
         GTEST_SKIP() << "no groff here";

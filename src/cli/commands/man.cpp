@@ -110,6 +110,9 @@ Of \fBonce\fR: see there.
 .B 64
 Wrong usage.
 .TP
+.B 65
+Of \fBidempotent\fR: the key was used with another fingerprint.
+.TP
 .B 69
 The store cannot be reached, or grants nothing now.
 .TP
@@ -124,6 +127,10 @@ What was to be told could not be written.
 .TP
 .B 75
 Somebody else holds the key, it is on hold, or the wait is over. Of \fBbreak\fR: the fence has moved on.
+.TP
+.B 77
+Of \fBtoken\fR: there is no valid token, and none to be had until somebody has seen to it. Of \fBidempotent\fR: it
+was begun with \fB\-\-at\-most\-once\fR, and has not told how it ended.
 .TP
 .B 78
 Wrong configuration.
@@ -145,16 +152,28 @@ The store, unless \fB\-\-store\fR names one.
 The handle for \fBrenew\fR and \fBrelease\fR.
 .TP
 .BR DIBS_KEY ", " DIBS_FENCE ", " DIBS_TTL_MS ", " DIBS_DEADLINE_BOOTTIME_NS ", " DIBS_RUN_ID
-Set for the command of \fBrun\fR, \fBonce\fR and \fBelect\fR.
+Set for the command of \fBrun\fR, \fBonce\fR, \fBelect\fR and \fBidempotent\fR.
 .TP
-.BR DIBS_JOB ", " DIBS_SLOT ", " DIBS_ATTEMPT ", " DIBS_IDEMPOTENCY_KEY
+.BR DIBS_KEY_2 ", " DIBS_FENCE_2 ", " DIBS_KEY_3 " ..."
+Set for the command of \fBrun\fR: each further key (\fB\-\-also\fR) and its fence.
+.TP
+.BR DIBS_ATTEMPT ", " DIBS_IDEMPOTENCY_KEY
+Set for the command of \fBonce\fR and \fBidempotent\fR, too.
+.TP
+.BR DIBS_JOB ", " DIBS_SLOT
 Set for the command of \fBonce\fR, too.
 .TP
 .B DIBS_TERM
 Set for the command of \fBelect\fR, too.
 .TP
 .B DIBS_HELD_KEYS
-Set for these commands, for dibs itself, which knows by it that the holder of a key is you.
+Set for all of these, for dibs itself, which knows by it that the holder of a key is you.
+.TP
+.B DIBS_TOKEN_NAME
+Set for the command of \fBtoken\fR, with DIBS_FENCE.
+.TP
+.B DIBS_SEAL_KEYS
+The keys that encrypt tokens in the store, unless \fB\-\-seal\-key\fR names a file of them.
 .SH FILES
 .TP
 .IR ./dibs.toml ", " ~/.config/dibs/config.toml ", " /etc/dibs/config.toml
@@ -167,10 +186,11 @@ named.
 )";
 
 std::string page() {
-    std::string roff = ".TH DIBS 1 \"\" \"dibs " + plain(DIBS_VERSION_STRING) +
-                       "\" \"User Commands\"\n"
-                       ".SH NAME\ndibs \\- lets exactly one of many processes do a piece of work\n"
-                       ".SH SYNOPSIS\n";
+    std::string roff =
+        ".TH DIBS 1 \"\" \"dibs " + plain(DIBS_VERSION_STRING) +
+        "\" \"User Commands\"\n"
+        ".SH NAME\ndibs \\- lets one of many processes at a time do a piece of work\n"
+        ".SH SYNOPSIS\n";
     bool first = true;
     for (const auto& one : catalogue()) {
         if (!one.brief.empty()) {
