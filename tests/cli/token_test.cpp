@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // dibs token: processes that share one token, and a provider that counts.
 #include "support.hpp"
+#include "support/places.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <list>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace dibs::testing {
@@ -174,6 +180,61 @@ TEST_F(Token, ACredentialMayBeUsedUpByACommandThatDoesNotTell) {
     }
 }
 
+/// The script of the guide that presents refresh tokens.
+std::string script_of_the_guide() {
+    const auto guide =
+        read_file(std::string(tests::places::source_folder) + "/docs/guides/shared-tokens.md");
+    const std::string start = "```sh\n#!/bin/sh\n";
+    const auto from = guide.find(start);
+    if (from == std::string::npos) {
+        return {};
+    }
+    const auto begin = from + std::string{"```sh\n"}.size();
+    return guide.substr(begin, guide.find("```", begin) - begin);
+}
+
+// curl in its place: 7 is no connection, 22 an answer with --fail, 28, 52 and 56 no answer to what was sent.
+TEST_F(Token, TheScriptOfTheGuidePresentsNothingTwiceThatMayBeUsedUp) {
+    auto script = script_of_the_guide();
+    const std::string file = "/etc/crm/first-refresh-token";
+    const auto at = script.find(file);
+    ASSERT_NE(at, std::string::npos) << script;
+    script.replace(at, file.size(), here.file("first"));
+    write_file(fetch, script);
+    ::chmod(fetch.c_str(), 0755);
+    write_file(here.file("first"), "c0\n");
+    std::filesystem::create_directory(here.file("bin"));
+    const auto curl = here.file("bin/curl");
+    for (const auto& [ends, status] :
+         std::vector<std::pair<int, int>>{{0, 0}, {7, 69}, {28, 77}, {52, 77}, {56, 77}}) {
+        SCOPED_TRACE(ends);
+        EXPECT_EQ(run_dibs(here, {"token", "forget", "crm"}).status, 0);
+        write_file(here.file("presented"), "");
+        write_file(
+            curl,
+            "#!/bin/sh\ncat >>" + here.file("presented") + "\necho >>" + here.file("presented") +
+                (ends == 0
+                     ? "\necho "
+                       "'{\"access_token\":\"t\",\"expires_in\":1,\"refresh_token\":\"c1\"}'\n"
+                     : "\nexit " + std::to_string(ends) + "\n"));
+        ::chmod(curl.c_str(), 0755);
+        for (int call = 0; call < 2; ++call) {
+            auto how = dibs_on(here, words("get", {"--rotating"}));
+            how.variables["PATH"] = here.file("bin") + ":" + std::getenv("PATH");
+            EXPECT_EQ(process(how).wait().status, status);
+            if (call == 0) {  // the token of a second is over then, and the back-off
+                std::this_thread::sleep_for(std::chrono::milliseconds{1'500});
+            }
+        }
+        const auto seen = presented();
+        ASSERT_FALSE(seen.empty());
+        EXPECT_EQ(seen.front(), "c0");
+        // A token of a second is fetched again, with the new refresh token; so is one that was surely not asked for.
+        EXPECT_EQ(seen.size(), status == 77 ? 1U : 2U);
+        EXPECT_EQ(seen.back(), ends == 0 ? "c1" : "c0");
+    }
+}
+
 TEST_F(Token, ATokenThatAFormatCannotTellIsNotTold) {
     answer(R"(printf '{"access_token":"a\\r\\nX-Evil: 1\\u0000","expires_in":3600}')");
     EXPECT_EQ(get({"-o", "header"}).status, 69);
@@ -201,6 +262,7 @@ TEST_F(Token, ARefusalIsFinalUntilItIsForgotten) {
         EXPECT_EQ(told.status, 77);
         EXPECT_TRUE(contains(told.err, "invalid_grant: revoked")) << told.err;
         EXPECT_TRUE(contains(told.err, "crm")) << told.err;
+        EXPECT_TRUE(contains(told.err, "`dibs token forget crm`")) << told.err;
     }
     EXPECT_EQ(presented().size(), 1U);
     EXPECT_TRUE(contains(run_dibs(here, {"token", "status", "crm"}).out, "refused"));
@@ -239,6 +301,14 @@ TEST_F(Token, AnswersThatSayNothingUsableAreFailures) {
         EXPECT_EQ(told.status, 69);
         EXPECT_TRUE(contains(told.err, part)) << told.err;
     }
+}
+
+TEST_F(Token, APageThatTellsOfAnErrorIsNoToken) {
+    answer("echo '<html>503 Service Unavailable</html>'");
+    const auto told = get({"--life", "1h"});
+    EXPECT_EQ(told.status, 69) << told.out;
+    EXPECT_EQ(told.out, "");
+    EXPECT_TRUE(contains(told.err, "more than one word")) << told.err;
 }
 
 TEST_F(Token, NoListingShowsIt) {

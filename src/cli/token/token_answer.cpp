@@ -148,6 +148,12 @@ fetched answer_of(const captured_run& run, std::optional<std::chrono::millisecon
     if (text.find('\n') != std::string_view::npos) {
         return failed("the command wrote more than one line, and no JSON");
     }
+    // A page that tells of an error would be everybody's token for as long as --life says.
+    if (text.find_first_of(" \t\r\f\v") != std::string_view::npos) {
+        return failed(
+            "the command wrote more than one word, which is no token; with curl, "
+            "--fail-with-body tells an error of the provider");
+    }
     if (!life) {
         return failed(
             "how long the value lasts is unknown: give --life, or let the command write "

@@ -113,7 +113,7 @@ const command_syntax syntax{
         "grant_type=client_credentials "
         "-K client.conf\n"
         "  dibs token get crm -o header -- ./fetch-token\n"
-        "  eval \"$(dibs token get crm -o env -- ./fetch-token)\"   # DIBS_TOKEN, "
+        "  set=$(dibs token get crm -o env -- ./fetch-token) && eval \"$set\"   # DIBS_TOKEN, "
         "DIBS_TOKEN_FENCE\n"
         "  dibs token get crm --seen \"$DIBS_TOKEN_FENCE\" -- ./fetch-token   # after a 401\n"
         "  dibs token status crm",
