@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/mutex.hpp"
 
+#include "core/duration.hpp"
 #include "recipes/mutex_parts.hpp"
 
 #include <algorithm>
@@ -347,7 +348,8 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
     }
     if (given.what == verdict::not_ready) {
         which->last.error = errc::not_ready;
-        which->last.detail = given.detail;
+        which->last.detail =
+            given.detail + "; ask again in " + core::show_duration(given.retry_after);
     } else {
         which->stood_off = true;
     }

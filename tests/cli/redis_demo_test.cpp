@@ -93,6 +93,15 @@ TEST(RedisTtl, ADefaultThatTheStoreDoesNotGrantIsTold) {
     EXPECT_TRUE(has(told.told, "50 ms to 3.0 s")) << told.told;
 }
 
+TEST(RedisStrict, WhoAsksBeforeAnythingIsGrantedIsToldWhenToAskAgain) {
+    const redis_server server;
+    const auto strict = "k --ttl 3s --store '" + server.url() + "?guarantee=strict&max_ttl=3s'";
+    const auto told = run("run " + strict + " true");
+    EXPECT_EQ(WEXITSTATUS(told.status), 69);
+    EXPECT_TRUE(has(told.told, "ask again in ")) << told.told;
+    EXPECT_EQ(WEXITSTATUS(run("run --wait 20s " + strict + " true").status), 0);
+}
+
 TEST(RedisDemo, TwoAtOnceDoNotMeet) {
     const redis_server server;
     const auto line =
