@@ -285,7 +285,8 @@ std::vector<std::vector<std::string>> looking_commands() {
             {"runs", "job"},
             {"renew", handle},
             {"release", handle},
-            {"break", "k", "--fence", "1", "--yes"}};
+            {"break", "k", "--fence", "1", "--yes"},
+            {"hold", "k", "--lift"}};
 }
 
 }  // namespace dibs::testing

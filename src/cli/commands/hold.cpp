@@ -86,9 +86,11 @@ int hold_command(const global_options& global, words given) {
     }
     const auto key = key_given(syntax, found);
     const auto wanted = checked(found);
-    auto store = use_store(global, found, "dibs hold");
+    const bool lifts = wanted.length == std::chrono::milliseconds::zero();
+    auto store =
+        use_store(global, found, "dibs hold", lifts ? store_use::existing : store_use::make);
     try {
-        if (wanted.length == std::chrono::milliseconds::zero()) {
+        if (lifts) {
             store.through.lift_hold(key);
             return exit_status::ok;
         }
