@@ -8,11 +8,16 @@
 #include <dibs/dibs.hpp>
 #include <dibs/postgres.hpp>
 
+#include <chrono>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace dibs::testing {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// `mig`, who owns tables; `app`, who writes.
 class Intruder : public ::testing::Test {
@@ -232,6 +237,51 @@ TEST_F(Intruder, TheStoresStatementsFindItsOwnFunctions) {
                         "'postgres'::regrole AND proname = '" +
                         function + "'"))
             << function;
+    }
+}
+
+// Nor what lies on the caller's path, and fits better than what the server has for all types.
+TEST_F(Intruder, NothingOfOthersOnTheSearchPathIsTakenForTheServersOwn) {
+    const std::string decoys = R"sql(DO $$
+DECLARE one text; made int := 0;
+BEGIN
+    FOREACH one IN ARRAY '{"cardinality(int8[])", "cardinality(text[])", "unnest(int8[])", "unnest(text[])",
+                           "array_length(int8[], int4)", "array_length(text[], int4)",
+                           "has_database_privilege(name, text)", "array_remove(bytea[], bytea)"}'::text[] LOOP
+        EXECUTE format('CREATE FUNCTION public.%s RETURNS text LANGUAGE plpgsql AS %L', one,
+                       'BEGIN RAISE EXCEPTION USING ERRCODE = ''ZZ999''; END');
+    END LOOP;
+    FOREACH one IN ARRAY '{"int8 & int4", "int8[] || int8", "int8[] || int8[]", "text[] || text"}'::text[] LOOP
+        made := made + 1;
+        EXECUTE format('CREATE FUNCTION public.decoy_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS %L', made,
+                       split_part(one, ' ', 1), split_part(one, ' ', 3), split_part(one, ' ', 1),
+                       'BEGIN RAISE EXCEPTION USING ERRCODE = ''ZZ999''; END');
+        EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.decoy_%s)',
+                       split_part(one, ' ', 2), split_part(one, ' ', 1), split_part(one, ' ', 3), made);
+    END LOOP;
+END $$)sql";
+    ASSERT_EQ(server_.connect("postgres", "mig").ask(decoys), "");
+    EXPECT_TRUE(is_error(server_.ask("SELECT 8::int8 & 8"), "ZZ999")) << "the decoys fit";
+    std::vector<std::string> urls{server_.url()};
+    std::optional<pgbouncer> pooler;
+    if (has_pgbouncer()) {
+        urls.push_back(pooler.emplace(server_).url());
+    }
+    urls.push_back("postgres+advisory" + server_.url().substr(std::strlen("postgres")) +
+                   "?schema=locks");
+    for (const auto& url : urls) {
+        client locks{url};
+        acquire_options queued;
+        queued.wait = 200ms;
+        queued.order = order::queue;
+        for (int round = 0; round < 2; ++round) {
+            auto first = locks.try_acquire("first");
+            ASSERT_TRUE(first) << url;
+            client others{url};
+            EXPECT_FALSE(others.acquire("first", queued)) << url;
+            first->renew(10s);
+            EXPECT_EQ(first->release(), release_outcome::released) << url;
+        }
     }
 }
 

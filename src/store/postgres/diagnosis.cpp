@@ -365,7 +365,7 @@ std::vector<finding> survey(core::environment env, const address& where) {
         return {{"store", grade::problem, why.detail, ""}};
     }
     const auto put = [&](const std::string& sql) {
-        const auto told = converse(over, env, sql, patience);
+        const auto told = converse(over, env, servers_own_names + sql, patience);
         return told.result ? rows_of(&told, {}) : rows_of(nullptr, over.fault());
     };
     // By the catalogue, which everybody may read.

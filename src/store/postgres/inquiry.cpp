@@ -43,11 +43,11 @@ heard rows_of(const reply* told, const trouble& why) {
     return answer;
 }
 
-heard ask(engine& through, core::environment env, std::string sql) {
+heard ask(engine& through, core::environment env, const std::string& sql) {
     auto between = std::make_shared<exchange>();
     through.submit(urgency::look,
                    std::make_unique<plain_request>(
-                       std::move(sql),
+                       servers_own_names + sql,
                        env.time.now() + patience,
                        [between](const reply* told, const trouble& why, request::outcome) {
                            auto answer = rows_of(told, why);

@@ -25,6 +25,10 @@ struct heard {
 using asking = std::function<heard(const std::string& sql)>;
 
 /// Blocks for a few seconds at most.
-[[nodiscard]] heard ask(engine& through, core::environment env, std::string sql);
+[[nodiscard]] heard ask(engine& through, core::environment env, const std::string& sql);
+
+/// Before such a question, for sessions that a pooler lends: no function or operator of others is
+/// found in the place of the server's own.
+inline constexpr const char* servers_own_names = "SET LOCAL search_path = pg_catalog, pg_temp; ";
 
 }  // namespace dibs::store::postgres

@@ -26,14 +26,18 @@ constexpr core::nanoseconds patience = 5s;
 
 /// Who we are talking to. A pooler tells a made-up process number when it is connected to.
 constexpr const char* who_question =
-    "SELECT pg_backend_pid()::text, current_setting('server_version_num'), "
-    "current_setting('server_encoding'), pg_is_in_recovery()::text";
+    "SELECT pg_catalog.pg_backend_pid()::pg_catalog.text, "
+    "pg_catalog.current_setting('server_version_num'), "
+    "pg_catalog.current_setting('server_encoding'), "
+    "pg_catalog.pg_is_in_recovery()::pg_catalog.text";
 
 /// For a session of our own. Whatever the defaults of its user are, these hold for us; a statement
 /// of ours that takes so long helps nobody any more, nor one that is no function and waits so long for
-/// a row. Whatever the server believes of our tables, a key is looked up by its index.
+/// a row. Whatever the server believes of our tables, a key is looked up by its index, and no function
+/// or operator of others is found in the place of the server's own.
 constexpr const char* settings =
-    "SET synchronous_commit = on; SET statement_timeout = '10s'; "
+    "SET search_path = pg_catalog, pg_temp; SET synchronous_commit = on; SET statement_timeout = "
+    "'10s'; "
     "SET idle_in_transaction_session_timeout = '10s'; SET idle_session_timeout = 0; "
     "SET default_transaction_isolation = 'read committed'; SET jit = off; "
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; "

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 constexpr core::nanoseconds patience = 15s;
 
 /// Any two programs that make tables of dibs in a database do it one after the other.
-constexpr const char* maker_lock = "SELECT pg_advisory_xact_lock(7235419150021427571)";
+constexpr const char* maker_lock = "SELECT pg_catalog.pg_advisory_xact_lock(7235419150021427571)";
 
 reply ask(link& over, core::environment env, const std::string& sql) {
     return converse(over, env, sql, patience);
@@ -134,10 +134,14 @@ trouble ensure_schema(link& over, core::environment env, const address& where) {
     }
     // In one transaction, whoever lends us the session for it.
     const auto there =
-        ask(over, env, "SELECT 1 FROM pg_namespace WHERE nspname = " + where.schema_literal());
+        ask(over,
+            env,
+            "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = " + where.schema_literal());
     const bool make_schema = first_value(there).empty();
-    auto text = "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = 0; " +
-                std::string{maker_lock} + "; ";
+    auto text =
+        "BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; "
+        "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = 0; " +
+        std::string{maker_lock} + "; ";
     if (make_schema) {
         text += "CREATE SCHEMA IF NOT EXISTS " + schema + "; ";
     }

@@ -8,6 +8,11 @@
 -- `lease_grant` and `lease_ticket` is changed under that lock alone. An exclusive grant, or the
 -- trace that it left, is in the row itself; those of a key with a capacity above 1 are in
 -- `lease_grant`.
+--
+-- What is called from outside has a search_path of its own, which holds for all that it calls: else
+-- somebody who may create in a schema of the caller's path could offer a function or an operator
+-- whose types fit better than the server's own, to be run with the caller's rights. What the short
+-- ways call counts on that of the session.
 
 CREATE TABLE {schema}.lease_format (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -249,6 +254,7 @@ RETURNS TABLE (o_what bigint, o_code bigint, o_now bigint, o_first bigint, o_las
                o_holders text[], o_reason bytea, o_waiters boolean, o_entry bigint,
                o_entries bigint[], o_firsts bigint[], o_lasts bigint[])
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -895,7 +901,9 @@ $body$;
 
 -- The process listens for these keys from now on, through the session p_pid.
 CREATE FUNCTION {schema}.lease_watch_1(p_keys text[], p_process text, p_pid integer) RETURNS void
-LANGUAGE plpgsql VOLATILE AS
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS
 $body$
 DECLARE
     v_started timestamptz := (SELECT a.backend_start FROM pg_stat_get_activity(p_pid) AS a);
@@ -917,7 +925,9 @@ $body$;
 
 -- It does not any more; NULL: for none.
 CREATE FUNCTION {schema}.lease_unwatch_1(p_keys text[], p_process text) RETURNS void
-LANGUAGE plpgsql VOLATILE AS
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS
 $body$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '500', true);
@@ -938,6 +948,7 @@ RETURNS TABLE (o_key text, o_now bigint, o_fence bigint, o_capacity bigint, o_ho
                o_value_fresh_until bigint, o_value_keep_until bigint, o_blocked_until bigint,
                o_reason bytea)
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
@@ -996,6 +1007,7 @@ $body$;
 -- Looks at so many after this key; the last one looked at, empty at the end.
 CREATE FUNCTION {schema}.lease_purge_1(p_after text, p_looks bigint) RETURNS text
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 /// A pooler with a single session, which another transaction has, answers after that one.
 constexpr core::nanoseconds patience = 2s;
 
-constexpr const char* which_session = "SELECT pg_backend_pid()";
+constexpr const char* which_session = "SELECT pg_catalog.pg_backend_pid()";
 
 int session_of(link& over, core::environment env, const std::string& before = "") {
     const auto told = converse(over, env, before + which_session, patience);

@@ -48,7 +48,9 @@ $body$;
 -- ended, if need be: a client whose connection broke has lost its leases, and keeps nobody waiting.
 -- False: one is still there.
 CREATE FUNCTION {schema}.session_begin_1(p_session text, p_formers text[], p_end boolean)
-RETURNS boolean LANGUAGE plpgsql VOLATILE AS
+RETURNS boolean LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS
 $body$
 DECLARE
     v_former text;
@@ -102,6 +104,7 @@ RETURNS TABLE (o_what bigint, o_code bigint, o_now bigint, o_first bigint, o_las
                o_holders text[], o_reason bytea, o_waiters boolean, o_entry bigint,
                o_entries bigint[], o_firsts bigint[], o_lasts bigint[])
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -509,6 +512,7 @@ $body$;
 -- Rows that dead sessions left: their traces end, and some time later the records do.
 CREATE FUNCTION {schema}.session_purge_1(p_after text, p_looks bigint) RETURNS text
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
