@@ -227,6 +227,53 @@ TEST_F(PostgresFault, ANewKeyOfAnUnfinishedTransactionHoldsUpNobodyElse) {
     }
 }
 
+TEST_F(PostgresFault, ATableThatIsLockedEndsNobodyWhoComes) {
+    open();
+    auto other = server.connect();
+    ASSERT_EQ(other.ask("BEGIN; LOCK TABLE dibs.lease"), "");
+    postgres_peer late{server.url(), 2};
+    ASSERT_EQ(late.open(), std::error_code{}) << late.detail;
+    const auto given = late.ask(acquire_of("k", holder_of(2)), 300ms);
+    EXPECT_EQ(given.took, effect::no);
+    EXPECT_EQ(given.error, errc::store_busy) << given.detail;
+    auto held_up = late.send(acquire_of("k", holder_of(2)));
+    ASSERT_TRUE(somebody_waits());
+    ASSERT_EQ(other.ask("COMMIT"), "");
+    EXPECT_EQ(late.wait_for(held_up).front().what, verdict::granted);
+    ASSERT_EQ(other.ask("BEGIN; LOCK TABLE dibs.lease_format"), "");
+    std::thread lets_go{[&] {
+        EXPECT_TRUE(somebody_waits());
+        EXPECT_EQ(other.ask("COMMIT"), "");
+    }};
+    postgres_peer later{server.url(), 3};
+    EXPECT_EQ(later.open(), std::error_code{}) << later.detail;
+    lets_go.join();
+    // The short way comes back.
+    EXPECT_TRUE(eventually([&] {
+        EXPECT_EQ(late.ask(release_of("k", holder_of(2))).what, verdict::released);
+        EXPECT_EQ(late.ask(acquire_of("k", holder_of(2))).what, verdict::granted);
+        return sessions("count(*) FILTER (WHERE query LIKE 'UPDATE%')") != "0";
+    }));
+}
+
+TEST_F(PostgresFault, AnEncodingInTheUrlMakesNoOtherKeys) {
+    postgres_peer first{server.url() + "?client_encoding=LATIN1"};
+    ASSERT_EQ(first.open(), std::error_code{}) << first.detail;
+    EXPECT_EQ(first.ask(acquire_of("caf\xc3\xa9", holder_of(1))).what, verdict::granted);
+    postgres_peer second{server.url(), 2};
+    ASSERT_EQ(second.open(), std::error_code{}) << second.detail;
+    EXPECT_EQ(second.ask(acquire_of("caf\xc3\xa9", holder_of(2))).what, verdict::held);
+}
+
+TEST_F(PostgresFault, WhatIsAsItShouldBeIsNoErrorInTheServersLog) {
+    open();
+    const auto before = server.log().size();
+    postgres_peer another{server.url(), 2};
+    ASSERT_EQ(another.open(), std::error_code{}) << another.detail;
+    EXPECT_EQ(another.ask(acquire_of("k", holder_of(2))).what, verdict::granted);
+    EXPECT_EQ(server.log().substr(before).find("ERROR"), std::string::npos) << server.log();
+}
+
 TEST_F(PostgresFault, BatchesOfTheSameKeysInAnyOrderDoNotStop) {
     open();
     postgres_peer second{server.url(), 2};

@@ -218,7 +218,9 @@ void engine::keep(channel& which, core::instant now, letters& told) {
         }
         return;
     }
-    fill(which, now, told);
+    if (!which.by.prepares_again(now)) {
+        fill(which, now, told);
+    }
 }
 
 engine::queue* engine::next_queue(channel& which, core::instant now) noexcept {

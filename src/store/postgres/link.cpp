@@ -51,6 +51,10 @@ constexpr const char* settings_of_kept =
 
 constexpr int version_min = 140000;
 
+constexpr std::string_view row_is_locked = "55P03";
+/// Of statements that could not be prepared since a table was locked.
+constexpr core::nanoseconds prepares_again_after = 1s;
+
 std::string field(const PGresult& told, int which) {
     const char* text = ::PQresultErrorField(&told, which);
     return text == nullptr ? std::string{} : std::string{text};
@@ -79,16 +83,17 @@ void link::open(core::instant now) {
     opened_ = now;
     heard_ = now;
     const auto name = "dibs " + std::to_string(::getpid());
-    // What comes later wins: the URL over these, and these over nothing.
+    // What comes later wins: the URL over these, and these over nothing. But for the encoding: in
+    // another one our UTF-8 would be other keys, of which those in UTF-8 know nothing.
     constexpr std::array<const char*, 8> names{"keepalives_idle",
                                                "keepalives_interval",
                                                "keepalives_count",
                                                "fallback_application_name",
-                                               "client_encoding",
                                                "dbname",
+                                               "client_encoding",
                                                nullptr};
     const std::array<const char*, 8> values{
-        "10", "5", "3", name.c_str(), "UTF8", where_.uri.c_str(), nullptr};
+        "10", "5", "3", name.c_str(), where_.uri.c_str(), "UTF8", nullptr};
     connection_.reset(::PQconnectStartParams(names.data(), values.data(), 1));
     if (!connection_) {
         fail({errc::store_unreachable, where_.shown + ": no memory for a connection"});
@@ -117,6 +122,7 @@ void link::close() noexcept {
     busy_ = false;
     prepared_ = false;
     prepared_so_far_ = 0;
+    prepares_at_.reset();
     ended_ = false;
     asked_ = question::none;
     last_.reset();
@@ -198,6 +204,17 @@ void link::statements_exist(core::instant now) {
     }
 }
 
+bool link::prepares_again(core::instant now) {
+    if (!ready() || !exist_ || prepared_ || busy_ || !prepares_at_ || now < *prepares_at_) {
+        return false;
+    }
+    prepares_at_.reset();
+    phase_ = phase::greeting;
+    opened_ = now;
+    ask(question::prepare);
+    return true;
+}
+
 void link::stays(core::instant now) {
     stays_ = true;
     if (ready() && pooled_ && !busy_) {
@@ -252,8 +269,20 @@ void link::hear_greeting() {
     const auto& result = *told->result;
     const auto status = ::PQresultStatus(&result);
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
-        fail(trouble_of(
-            where_.shown, field(result, PG_DIAG_SQLSTATE), field(result, PG_DIAG_MESSAGE_PRIMARY)));
+        const auto state = field(result, PG_DIAG_SQLSTATE);
+        if (state.empty()) {
+            // libpq's own words, not the server's.
+            broke();
+            return;
+        }
+        if (asked_ == question::prepare && state == row_is_locked) {
+            // Somebody has the whole table. Steps go the whole way meanwhile, and are answered.
+            prepares_at_ = heard_ + prepares_again_after;
+            asked_ = question::none;
+            phase_ = phase::ready;
+            return;
+        }
+        fail(trouble_of(where_.shown, state, field(result, PG_DIAG_MESSAGE_PRIMARY)));
         return;
     }
     switch (asked_) {

@@ -61,6 +61,10 @@ class link final : public carrier {
     /// prepared. An open connection greets once more.
     void statements_exist(core::instant now);
 
+    /// Whether it greets once more now: statements could not be prepared a while ago, since somebody
+    /// had locked a table, and are to be by now.
+    bool prepares_again(core::instant now);
+
     /// A pooler lends this session, and sessions to come, for as long as the connection lasts. An
     /// open one greets once more.
     void stays(core::instant now);
@@ -125,6 +129,7 @@ class link final : public carrier {
     bool pooled_ = false;
     std::size_t prepared_so_far_ = 0;
     bool prepared_ = false;
+    std::optional<core::instant> prepares_at_;
     bool busy_ = false;
     bool ended_ = false;  ///< the server said so
     question asked_ = question::none;

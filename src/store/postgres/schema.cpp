@@ -23,6 +23,10 @@ constexpr core::nanoseconds patience = 15s;
 /// Any two programs that make tables of dibs in a database do it one after the other.
 constexpr const char* maker_lock = "SELECT pg_catalog.pg_advisory_xact_lock(7235419150021427571)";
 
+/// For one statement, of a session that else waits for hardly any lock: a table may be locked as a
+/// whole for a moment (VACUUM FULL).
+constexpr const char* for_a_table = "SET LOCAL lock_timeout = '4s'; ";
+
 reply ask(link& over, core::environment env, const std::string& sql) {
     return converse(over, env, sql, patience);
 }
@@ -108,18 +112,27 @@ trouble ensure_schema(link& over, core::environment env, const address& where) {
         return told.result ? with_advice(fault_of(told, where.shown), state_of(told), where)
                            : over.fault();
     };
-    const auto look = "SELECT format FROM " + schema + ".lease_format";
+    // Whether the other table is there is asked before it is read: the server's log is no place for
+    // what is as it should be.
+    const auto look = std::string{for_a_table} +
+                      "SELECT format, EXISTS (SELECT FROM pg_catalog.pg_class c JOIN "
+                      "pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = " +
+                      where.schema_literal() + " AND c.relname = 'lease_session') FROM " + schema +
+                      ".lease_format";
     const auto verdict = [&](const reply& told) {
         const auto format = first_value(told);
         if (format != std::to_string(schema_format)) {
             return refused_format(format, where);
         }
-        const auto use = ask(over, env, "SELECT hash FROM " + schema + ".lease_session");
-        const bool none = use.result && state_of(use) == "42P01";
-        if (!none && (!use.result || ::PQresultStatus(use.result.get()) != PGRES_TUPLES_OK)) {
+        if (std::string_view{::PQgetvalue(told.result.get(), 0, 1)} == "f") {
+            return refused_use("", where);
+        }
+        const auto use =
+            ask(over, env, for_a_table + ("SELECT hash FROM " + schema + ".lease_session"));
+        if (!use.result || ::PQresultStatus(use.result.get()) != PGRES_TUPLES_OK) {
             return fault(use);
         }
-        return refused_use(none ? "" : first_value(use), where);
+        return refused_use(first_value(use), where);
     };
     auto told = ask(over, env, look);
     if (told.result && ::PQresultStatus(told.result.get()) == PGRES_TUPLES_OK) {
