@@ -155,6 +155,12 @@ TEST_F(Rows, WhatAColumnCannotHoldExactlyIsNotTaken) {
     EXPECT_EQ(take("part", "f", "3.3"), "taken|6.7");
     EXPECT_TRUE(is_error(take("part", "big", "0.1"), "22023"));
     EXPECT_TRUE(is_error(take("part", "nothing", "1"), "42703"));
+    // Without end less without end is no number.
+    ASSERT_EQ(server_.ask("UPDATE part SET big = 'Infinity'"), "1");
+    for (const char* amount : {"'Infinity'", "'NaN'"}) {
+        EXPECT_TRUE(is_error(take("part", "big", amount), "22023")) << amount;
+    }
+    EXPECT_EQ(take("part", "big", "5"), "taken|Infinity");
 }
 
 TEST_F(Rows, AKeyOfSeveralRowsIsRefusedAndChangesNothing) {

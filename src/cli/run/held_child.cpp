@@ -182,7 +182,7 @@ judgement judge(const child_terms& terms, const ending& end, const lease_end& le
     if (lease.release_error) {
         // The work was protected to its end. Only the next holder has to wait for the expiry.
         made.remark = lease_words + " could not be given back (" + lease.release_error.message() +
-                      "); it ends by expiry";
+                      "); it ends by itself";
     }
     return made;
 }

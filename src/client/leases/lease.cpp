@@ -145,7 +145,7 @@ release_outcome lease::release() {
     if (error) {
         throw dibs::error(
             error,
-            detail::complaint(handle.get(), "the release failed; it ends by expiry at the latest"));
+            detail::complaint(handle.get(), "the release failed; it ends by itself at the latest"));
     }
     return outcome;
 }

@@ -146,7 +146,7 @@ release_outcome lease_set::release() {
     std::error_code error;
     const auto outcome = release(error);
     if (error) {
-        throw dibs::error(error, "a lease of a set could not be given back; it ends by expiry");
+        throw dibs::error(error, "a lease of a set could not be given back; it ends by itself");
     }
     return outcome;
 }

@@ -147,8 +147,9 @@ DECLARE
     exact boolean;
 BEGIN
     PERFORM {schema}.guard_named(relation);
-    IF amount IS NULL OR amount <= 0 THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the amount is larger than 0';
+    -- NaN is larger than all numbers, and PostgreSQL 13 knows no infinity by its name.
+    IF amount IS NULL OR amount <= 0 OR amount::text IN ('NaN', 'Infinity') THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the amount is a number larger than 0';
     END IF;
     SELECT format_type(a.atttypid, a.atttypmod) INTO type_now FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
