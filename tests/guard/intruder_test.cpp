@@ -140,6 +140,24 @@ TEST_F(Intruder, TheSchemasOwnerGetsNoMoreRightsByASuperusersInstallation) {
     EXPECT_TRUE(is_error(server_.connect("postgres", "mig").ask(guard::script("theirs")), "42501"));
 }
 
+TEST_F(Intruder, ATriggerThatIsNotOursBreaksNobodysReport) {
+    ASSERT_EQ(server_.ask("CREATE TABLE t(id int); SELECT dibs.protect('t')"), "");
+    for (const char* named :
+         {"a.b.c.d.e", "\"", "dibs.\"refused_0123abcd-4567", "dibs.lease", ""}) {
+        auto mig = server_.connect("postgres", "mig");
+        ASSERT_EQ(
+            mig.ask("CREATE TABLE IF NOT EXISTS theirs(id int, fence bigint);"
+                    "DROP TRIGGER IF EXISTS zzz_dibs_fence ON theirs;"
+                    "CREATE TRIGGER zzz_dibs_fence BEFORE INSERT ON theirs FOR EACH ROW EXECUTE "
+                    "FUNCTION dibs.check_fence('" +
+                    std::string{named} + "', 'refuse')"),
+            "");
+        EXPECT_EQ(server_.refused("public.t"), "0") << named;
+        EXPECT_EQ(server_.refused("public.theirs"), "0") << named;
+        EXPECT_TRUE(is_error(mig.ask("INSERT INTO theirs VALUES(1)"), "ZD002")) << named;
+    }
+}
+
 // The second wall: even in a schema that is open, no call of ours picks another function.
 TEST_F(Intruder, FunctionsOfTheSameNameAreNeverTakenForOurs) {
     ASSERT_EQ(server_.ask("CREATE TABLE t(id int, stock int); INSERT INTO t VALUES(1, 10);"

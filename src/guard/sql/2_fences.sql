@@ -14,13 +14,14 @@ LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f
     ORDER BY s.oid LIMIT 1
 $f$;
 
--- The sequence that a trigger's first argument names: `owned`, or, of before version 2, one in this schema.
+-- The sequence that a trigger's first argument names: `owned`, or, of before version 2, one in this schema. Anybody
+-- may have written it, so it is not read as a name: one that is none would be an error to all who ask for a report.
 CREATE OR REPLACE FUNCTION {schema}.guard_counter_named(named text, relation regclass) RETURNS regclass
 LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
     SELECT CASE WHEN named = 'owned' THEN {schema}.guard_counter(relation)
                 WHEN named = {schema_text} || '.refused_claims' THEN to_regclass(named)
                 ELSE (SELECT s.oid::regclass FROM pg_class s
-                      WHERE s.oid = to_regclass(named) AND s.relkind = 'S'
+                      WHERE named = format('%s.%I', {schema_text}, s.relname) AND s.relkind = 'S'
                         AND s.relnamespace = {schema_text}::regnamespace
                         AND s.relname ~ '^refused_[0-9a-f]{8}-[0-9a-f]{4}$') END
 $f$;
