@@ -8,18 +8,38 @@
 #include "core/key.hpp"
 #include "store/open.hpp"
 
+#include <atomic>
 #include <utility>
 
 namespace dibs::detail {
 
 namespace {
 
+/// Of a call whose beginning may run on another thread: it is over once its end was told and its
+/// beginning has returned. The end is often told within that, and what the beginning was given is
+/// the caller's, who goes when the bell rings.
+class call_bell : public doorbell {
+  public:
+    void one_of_two() noexcept {
+        if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            ring();
+        }
+    }
+    void reset() noexcept {
+        left_.store(2, std::memory_order_relaxed);
+        doorbell::reset();
+    }
+
+  private:
+    std::atomic<int> left_{2};
+};
+
 /// One per thread, reused, since most calls are short. Nested calls (a callback that calls the
 /// client) make their own.
-std::shared_ptr<doorbell> free_doorbell() {
-    thread_local auto cached = std::make_shared<doorbell>();
+std::shared_ptr<call_bell> free_bell() {
+    thread_local auto cached = std::make_shared<call_bell>();
     if (cached.use_count() > 1) {
-        return std::make_shared<doorbell>();
+        return std::make_shared<call_bell>();
     }
     cached->reset();
     return cached;
@@ -87,9 +107,12 @@ void client_core::run(core::unique_function<void(core::task)> start) {
         start([] {});
         return;
     }
-    const auto bell = free_doorbell();
+    const auto bell = free_bell();
     store_->begin_assist();
-    env_.exec.post([&start, bell] { start([bell] { bell->ring(); }); });
+    env_.exec.post([&start, bell] {
+        start([bell] { bell->one_of_two(); });
+        bell->one_of_two();
+    });
     while (!bell->rung() && store_->assist()) {
     }
     store_->end_assist();

@@ -50,7 +50,7 @@ class client_core final : public std::enable_shared_from_this<client_core>, priv
     void close() noexcept;
 
     /// Runs `start` on the executor and waits until the completion that it was given has been
-    /// called. The calling thread does the work itself when nobody else is at it.
+    /// called, and it has returned. The calling thread does the work itself when nobody else is at it.
     void run(core::unique_function<void(core::task)> start);
 
     /// Runs `work` on the executor; at once when nobody else is at it.
