@@ -5,6 +5,8 @@
 #include "redis_peer.hpp"
 #include "support/places.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -137,6 +139,25 @@ TEST_F(RedisRights, OneThatIsMissingIsNamed) {
     const auto unlisted = list();
     EXPECT_EQ(unlisted.error, errc::permission_denied) << unlisted.detail;
     EXPECT_NE(unlisted.detail.find("scan"), std::string::npos) << unlisted.detail;
+}
+
+TEST(RedisCommands, OneThatTheServerDoesNotHaveIsNamedAndNothingIsDone) {
+    for (const std::string command : {"time", "setrange", "evalsha"}) {
+        const redis_server server{{"--rename-command", command, ""}};
+        redis_peer peer{server};
+        ASSERT_EQ(peer.open(), std::error_code{}) << peer.detail;
+        auto shared = acquire_of("k", holder_of(2));
+        shared.part.capacity = 3;
+        const auto refused = peer.ask(shared);
+        EXPECT_EQ(refused.error, errc::store_refused) << command << ": " << refused.detail;
+        EXPECT_EQ(refused.took, effect::no) << command;
+        auto told = refused.detail;
+        std::transform(told.begin(), told.end(), told.begin(), [](unsigned char one) {
+            return static_cast<char>(std::tolower(one));
+        });
+        EXPECT_NE(told.find(command), std::string::npos) << refused.detail;
+        EXPECT_EQ(server.ask({"EXISTS", "k", "{k}:~dibs"}), "0");
+    }
 }
 
 TEST_F(RedisRights, OneThatIsNotNeededToLockStopsNothing) {

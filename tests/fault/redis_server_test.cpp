@@ -212,6 +212,49 @@ TEST_F(RedisFault, AKeyOfAnotherTypeFailsAlone) {
     EXPECT_EQ(peer.ask(acquire_of("hash", holder_of(3))).error, errc::invalid_key);
 }
 
+TEST_F(RedisFault, ADamagedRecordIsRefusedBeforeAnythingIsDone) {
+    open();
+    const std::string nobody(32, '0');
+    const auto number = std::string(16, '1');
+    const auto first = "dibs1 " + nobody + " " + number + " " + number + " 0";
+    // What an APPEND, a SETRANGE or a value that was cut off leave of it.
+    for (const auto& rest : {first + "x",
+                             first + " 0 0 0 0 0 0 0 5",
+                             first + " 0 0 0 0 0 0 0 5 abc",
+                             "dibs1 " + nobody + " " + number + " 1 0 0 0 0 0 0 0 0 0 "}) {
+        ASSERT_EQ(server.ask({"SET", "{k}:~dibs", rest}), "OK");
+        const auto given = peer.wait_for(peer.send({acquire_of("k", holder_of(1)),
+                                                    acquire_of("other", holder_of(2)),
+                                                    release_of("other", holder_of(2))}));
+        EXPECT_EQ(given[0].took, effect::no) << rest;
+        EXPECT_EQ(given[0].error, errc::invalid_key) << given[0].detail;
+        EXPECT_NE(given[0].detail.find("{k}:~dibs"), std::string::npos) << given[0].detail;
+        EXPECT_EQ(given[1].what, verdict::granted) << given[1].detail;
+        EXPECT_EQ(error_of_a_look("k"), errc::invalid_key);
+        EXPECT_EQ(server.ask({"GET", "{k}:~dibs"}), rest);
+        EXPECT_EQ(server.ask({"EXISTS", "k"}), "0");
+    }
+}
+
+TEST_F(RedisFault, SharesThatAreCutOffKeepEverybodyOut) {
+    open();
+    auto wanted = acquire_of("k", holder_of(1));
+    wanted.part.capacity = 3;
+    ASSERT_EQ(peer.insist(wanted).what, verdict::granted);
+    const auto whole = server.ask({"GET", "k"});
+    wanted.holder = holder_of(2);
+    for (const auto& left :
+         {whole.substr(0, whole.size() - 1), std::string("dibs1 s 3 "), std::string("dibs1 s x")}) {
+        ASSERT_EQ(server.ask({"SET", "k", left, "PX", "60000"}), "OK");
+        for (const auto& asked : {wanted, acquire_of("k", holder_of(3))}) {
+            const auto given = peer.ask(asked);
+            EXPECT_EQ(given.took, effect::no) << left;
+            EXPECT_EQ(given.error, errc::invalid_key) << given.detail;
+        }
+        EXPECT_EQ(server.ask({"GET", "k"}), left);
+    }
+}
+
 TEST_F(RedisFault, AFullServerRefusesGrantsAndNothingElse) {
     open();
     ASSERT_EQ(peer.ask(acquire_of("k", holder_of(1))).what, verdict::granted);

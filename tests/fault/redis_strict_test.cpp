@@ -5,6 +5,7 @@
 #include "redis_peer.hpp"
 
 #include <string>
+#include <utility>
 
 namespace dibs::testing {
 
@@ -48,6 +49,20 @@ TEST_F(RedisStrict, GrantsNothingUntilTheLeasesOfBeforeAreOver) {
     EXPECT_EQ(grant_of(peer, "k", 2).what, verdict::not_ready) << "the holder may not know yet";
     clock.advance(longest.count());
     EXPECT_EQ(grant_of(peer, "k", 2).what, verdict::granted);
+}
+
+TEST_F(RedisStrict, AnEpochThatCannotBeReadIsNotGuessedAt) {
+    redis_server server{{}, &clock};
+    redis_peer peer{server};
+    open_strict(peer);
+    for (const auto& [epoch, error] : {std::pair{"dibs1 x", errc::invalid_key},
+                                       std::pair{"junk", errc::invalid_key},
+                                       std::pair{"dibs2 x", errc::newer_format}}) {
+        ASSERT_EQ(server.ask({"SET", ":~dibs=epoch", epoch}), "OK");
+        const auto refused = peer.ask(acquire_of("k", holder_of(1), 1s));
+        EXPECT_EQ(refused.took, effect::no) << epoch;
+        EXPECT_EQ(refused.error, error) << refused.detail;
+    }
 }
 
 TEST_F(RedisStrict, IsNotFooledByARestartThatKeepsEverything) {

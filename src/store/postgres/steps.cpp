@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/postgres/steps.hpp"
 
+#include "core/duration.hpp"
 #include "core/key.hpp"
 #include "core/verb_fault.hpp"
 #include "store/postgres/advisory/session.hpp"
@@ -174,7 +175,8 @@ core::answer answer_in(const row& told, const core::verb& what, const caller& se
     if (given.what == verdict::not_ready) {
         given.detail = self.where +
                        ": the server was promoted, or is used in this way for the first time; "
-                       "nothing is granted until every lease of before is over";
+                       "nothing is granted until every lease of before is over, in " +
+                       core::show_duration(given.retry_after);
     }
     given.lost = given.what == verdict::not_held ? loss_of(told.number(o_code)) : loss::none;
     return given;

@@ -168,9 +168,10 @@ local function sixteen(number)
     return format('%016.0f', number)
 end
 
--- Servers do not always say which command it was that a user may not run.
+-- Servers do not always say which command it was that a user may not run, or that they lack.
 local function named(fault, command)
-    if find(fault, 'ACL failure', 1, true) or find(fault, 'run this command', 1, true) then
+    if find(fault, 'ACL failure', 1, true) or find(fault, 'run this command', 1, true) or
+        find(fault, 'command called from', 1, true) then
         return fault .. ' (' .. string.lower(command) .. ')'
     end
     return fault
@@ -221,7 +222,9 @@ local function ready_again()
     local known, from, longest = match(kept or '', '^dibs1 (%x+) (%d+) (%d+)$')
     from, longest = tonumber(from), tonumber(longest)
     if kept and not known then
-        return nil, 'DIBSFORMAT ' .. (match(kept, '^dibs(%d+) ') or '?')
+        local version = match(kept, '^dibs(%d+) ')
+        return nil, version and version ~= '1' and 'DIBSFORMAT ' .. version or
+            'WRONGTYPE ' .. epoch .. ' is none of ours'
     end
     if id == known and longest >= ttl then
         return from
@@ -303,11 +306,16 @@ local function all_verbs()
         end
     end
 
+    local function none_of_ours(name)
+        refuse({'e', 'WRONGTYPE ' .. name .. ' is none of ours', 0})
+    end
+
     local function read_rest(record, kept)
         refuse_format(kept)
-        local holder, fence, expiry, ended = match(kept, '^dibs1 (%x+) (%d+) (%d+) ([01])')
-        if not holder then
-            refuse({'e', 'WRONGTYPE ' .. record.rest .. ' is none of ours', 0})
+        local holder, fence, expiry, ended, first_end =
+            match(kept, '^dibs1 (%x+) (%d+) (%d+) ([01])()')
+        if first_end ~= short + 1 then
+            none_of_ours(record.rest)
         end
         record.kept = kept
         record.fence = tonumber(fence)
@@ -321,6 +329,9 @@ local function all_verbs()
         end
         local blocked, queued, meta, length, at =
             match(kept, '^ (%-?%d+) ([01]) (%d+ [01] %d+ %-?%d+ %-?%d+) (%d+) ()', short + 1)
+        if not at or at + length > #kept + 1 then
+            none_of_ours(record.rest)
+        end
         record.queued = queued == '1'
         record.was_queued = record.queued
         record.blocked = tonumber(blocked)
@@ -337,12 +348,16 @@ local function all_verbs()
 
     local function read_shares(record)
         local capacity, at = match(record.raw, '^dibs1 s (%d+) ()')
+        -- Who has the key cannot be told from a text that is cut off.
+        if not capacity or sub(record.raw, -1) ~= '\30' then
+            none_of_ours(record.lock)
+        end
         record.capacity, record.taken, record.shares = tonumber(capacity), 0, {}
-        for text in string.gmatch(sub(record.raw, at or 1), '[^\30]*\30') do
+        for text in string.gmatch(sub(record.raw, at), '[^\30]*\30') do
             local weight, expires, holder, first, last, tail =
                 match(text, '^(%d+) (%d+) (%x+) (%d+) (%d+) (.*)\30$')
-            if not capacity or not weight then
-                refuse({'e', 'WRONGTYPE ' .. record.lock .. ' is none of ours', 0})
+            if not weight then
+                none_of_ours(record.lock)
             end
             local one = {weight = tonumber(weight), expires = tonumber(expires), holder = holder,
                          first = tonumber(first), last = tonumber(last), tail = tail}
@@ -411,6 +426,9 @@ local function all_verbs()
         elseif raw then
             local holder, first, last, letter, ttl_ms =
                 match(raw, '^dibs1 (%x+) (%d+) (%d+) %d+ ([ADUVad])(%d*) ')
+            if holder and find(letter, '[UV]') and ttl_ms == '' then
+                holder = nil
+            end
             if not holder then
                 refuse_format(raw)
             else
@@ -567,7 +585,7 @@ local function all_verbs()
     end
 
     local function process_of(ticket)
-        return match(ticket, '^t1 %d+ %d+ (%S+)')
+        return match(ticket, '^t1 %d+ %d+ (%S+)') or ''
     end
 
     -- Whoever may have the key now: the head of the queue, or all who race. How many hear it; more

@@ -626,7 +626,8 @@ core::answer answer_of(const parts& told,
             made.retry_after = when.left(number_of(*told[2]));
             made.detail =
                 "the server has begun anew or taken over, or strict leases are new to it; "
-                "leases of before may still be held";
+                "leases of before may still be held; it grants again in " +
+                core::show_duration(made.retry_after);
             break;
         case 'r':
             made.what = verdict::released;
@@ -1000,11 +1001,12 @@ bool surely_not_executed(std::string_view text) noexcept {
     const bool known = std::any_of(known_refusals.begin(),
                                    known_refusals.end(),
                                    [&](const auto& one) { return text.starts_with(one.begins); });
-    // The rights of the commands inside of the script; the first ones are asked for before any
-    // entry.
+    // The rights of the commands inside of the script, and those that were renamed; the first ones
+    // are asked for before any entry.
     return known || text.starts_with("DIBSFORMAT") ||
            text.find("ACL failure in script") != std::string_view::npos ||
            text.find("can't run this command") != std::string_view::npos ||
+           text.find("command called from") != std::string_view::npos ||
            text.starts_with("ERR unknown command");
 }
 
