@@ -81,7 +81,7 @@ void idempotent::ask(const call_ptr& which, nanoseconds wait) {
     mine.written_ms = now_();
     auto asked = terms.acquire;
     asked.wait = wait;
-    asked.patient = terms.acquire.wait > nanoseconds::zero();
+    asked.patient_until = which->wait_until;
     asked.seen = which->seen;
     asked.mark = to_keep(terms, mine);
     which->waited = wait > nanoseconds::zero();

@@ -15,7 +15,7 @@ void leave_late_result(mutex& keys,
                        core::result_to_keep result,
                        mutex::release_completion done) {
     terms.wait = core::nanoseconds::zero();
-    terms.patient = true;
+    terms.patient_until = core::instant::max();
     terms.seen = lost->fence();
     terms.mark = std::move(result);
     keys.acquire(

@@ -346,7 +346,8 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
     if (which->queues) {
         note_ticket(which, given);
     }
-    if (given.what == verdict::not_ready) {
+    which->not_ready = given.what == verdict::not_ready;
+    if (which->not_ready) {
         which->last.error = errc::not_ready;
         which->last.detail =
             given.detail + "; ask again in " + core::show_duration(given.retry_after);
@@ -388,6 +389,7 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
 
 void mutex::failed(const call_ptr& which, const reply& heard) {
     const auto& given = heard.given;
+    which->not_ready = false;
     if (given.took == effect::unknown) {
         which->may_hold = true;
     }
@@ -401,29 +403,43 @@ void mutex::failed(const call_ptr& which, const reply& heard) {
             which->last.detail = given.detail;
         }
     }
-    // A full disk or a read-only server stays so for longer than one who does not wait would.
-    const bool final = !which->waits() && !which->terms.patient && given.took != effect::unknown &&
-                       !which->may_hold && given.error == errc::store_refused;
-    const bool worth_a_retry =
-        !final && (given.took == effect::unknown || given.what == verdict::too_late ||
-                   given.error == condition::retryable);
+    const bool worth_a_retry = given.took == effect::unknown || given.what == verdict::too_late ||
+                               given.error == condition::retryable;
+    // A full disk or a read-only server stays so for longer than a try may take: for that only the
+    // wait counts, and who does not wait is told at once.
+    const bool refused =
+        given.took != effect::unknown && !which->may_hold && given.error == errc::store_refused;
+    const auto end =
+        refused ? std::max(which->wait_until, which->terms.patient_until) : limit(*which);
     const auto now = env_.time.now();
-    if (!worth_a_retry || now >= limit(*which)) {
+    if (!worth_a_retry || now >= end || now >= limit(*which)) {
         give_up(which);
         return;
     }
     ++which->failures;
-    const auto pause =
+    const auto longest =
         std::min(retry_longest, retry_first * (1 << std::min(which->failures - 1, 10U)));
-    retry_in(which, given.what == verdict::too_late ? nanoseconds::zero() : spread(pause));
+    const auto pause = std::min(spread(longest), end - now);
+    retry_in(which, given.what == verdict::too_late ? nanoseconds::zero() : pause);
 }
 
 mutex_trouble mutex::trouble_with(const std::string& key) const {
     const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& one) {
         return one->failures > 0 && one->key == key;
     });
-    return found == calls_.end() ? mutex_trouble{}
-                                 : mutex_trouble{(*found)->last.error, (*found)->last.detail};
+    if (found != calls_.end()) {
+        return {(*found)->last.error, (*found)->last.detail};
+    }
+    const auto noted = noted_.find(key);
+    return noted == noted_.end() ? mutex_trouble{} : noted->second;
+}
+
+void mutex::note_trouble(const std::string& key, mutex_trouble what) {
+    if (what.error) {
+        noted_[key] = std::move(what);
+    } else {
+        noted_.erase(key);
+    }
 }
 
 void mutex::wait_for_wake(const call_ptr& which, nanoseconds at_most) {
@@ -450,10 +466,11 @@ bool mutex::alone_here(const place& where, const call& which) {
     return where.line.size() <= (which.in_line ? 1U : 0U);
 }
 
-/// When a call ends at the latest. Once it is known that somebody has the key, only the wait
-/// counts.
+/// When a call ends at the latest. Once it is known that somebody has the key, or that nobody gets it
+/// yet, only the wait counts.
 instant mutex::limit(const call& which) const {
-    return known_held(which) ? which.wait_until : std::max(which.wait_until, which.timeout_at);
+    return which.not_ready || known_held(which) ? which.wait_until
+                                                : std::max(which.wait_until, which.timeout_at);
 }
 
 void mutex::arm_for_end(const call_ptr& which, instant now) {

@@ -28,6 +28,7 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,8 +44,9 @@ struct mutex_terms {
     core::nanoseconds wait{};     ///< zero: one try
     core::nanoseconds timeout{};  ///< until a call without any definite answer is an error
     core::fence_number fence_floor = 0;
-    core::share part{};    ///< more than one holder: of a key that is shared
-    bool patient = false;  ///< without a wait, but for one who waits: see mutex::failed
+    core::share part{};  ///< more than one holder: of a key that is shared
+    /// Without a wait, but for one who waits until then: see mutex::failed.
+    core::instant patient_until = core::instant::min();
     bool queue = false;  ///< wait in the order of the store's queue; without effect without `wait`
     core::boxed<core::result_to_keep>
         mark;                     ///< written with the grant; such a lease is never handed on
@@ -135,6 +137,8 @@ class mutex {
     /// What the latest try of a call for the key was answered with, if that was no good answer: an error and the store's
     /// words. No error: there is no such call.
     [[nodiscard]] mutex_trouble trouble_with(const std::string& key) const;
+    /// For who looks at a key before it asks for it: what that failed of. No error: of nothing any more.
+    void note_trouble(const std::string& key, mutex_trouble what);
     /// Keys that are held, waited for or being given back here.
     [[nodiscard]] std::size_t known_keys() const noexcept { return places_.size(); }
 
@@ -200,6 +204,7 @@ class mutex {
     place_table<place> places_;
     call_list calls_;  ///< under way; nobody else need keep them
     call_list queue_;  ///< of those, the ones that wait in a queue of the store
+    std::map<std::string, mutex_trouble> noted_;
     core::timer beat_;
     std::list<std::shared_ptr<farewell>> farewells_;
     mutex_counters counters_;

@@ -69,6 +69,7 @@ class mutex::call {
     bool trying = false;      ///< the latest try has no reply yet
     bool may_hold = false;    ///< some try may have been granted without our knowing
     bool stood_off = false;   ///< the store has said that somebody else has the key
+    bool not_ready = false;   ///< the store has said that it grants nothing yet
     bool in_line = false;
     bool watched = false;  ///< the latest try was sent while a watch held
     bool finished = false;

@@ -66,7 +66,7 @@ void several_keys::ask_for_all() {
     under_way_ = names_.size();
     auto terms = terms_;
     terms.wait = nanoseconds::zero();
-    terms.patient = terms_.wait > nanoseconds::zero();
+    terms.patient_until = wait_until_;
     for (std::size_t place = 0; place < names_.size(); ++place) {
         if (witness_) {
             witness_->asked(names_[place], terms);

@@ -50,7 +50,7 @@ void cached_value::ask(const flight_ptr& which, bool with_intent) {
     auto terms = terms_.acquire;
     terms.seen = which->seen;
     terms.wait = nanoseconds::zero();
-    terms.patient = true;
+    terms.patient_until = instant::max();
     terms.awaits_result = true;
     terms.mark.reset();
     if (with_intent) {

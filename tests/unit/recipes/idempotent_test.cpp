@@ -211,6 +211,14 @@ TEST_F(Idempotent, WhoWaitsGoesOnWhenTheStoreIsInTrouble) {
     }
 }
 
+TEST_F(Idempotent, AShortWaitEndsAlsoWhileTheStoreRefuses) {
+    b.line.plan = [](std::size_t, const auto&) { return fault::deny; };
+    const auto asked = world.now();
+    EXPECT_EQ(b.claim(b.terms("five euros", 300ms)).error, errc::store_refused);
+    EXPECT_GE(world.now() - asked, 300ms);
+    EXPECT_LE(world.now() - asked, 320ms);
+}
+
 TEST_F(Idempotent, ACrashLetsAnotherOneDoItAlsoOneWhoWaits) {
     const auto run = a.claim();
     const auto waits = b.start(b.terms("five euros", 1min));

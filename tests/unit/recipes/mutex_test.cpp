@@ -82,6 +82,33 @@ TEST_F(Mutex, WhoDoesNotWaitIsToldOfARefusalByTheStoreAtOnce) {
     EXPECT_EQ(here.line.seen.size(), 1U) << "one try";
 }
 
+TEST_F(Mutex, AShortWaitEndsAlsoWhileTheStoreRefuses) {
+    here.line.plan = [](std::size_t, const auto&) { return fault::deny; };
+    for (const auto wait : {200ms, 2000ms}) {
+        const auto begun = world.now();
+        const auto refused = here.acquire(terms_of(wait));
+        world.advance(6s);
+        ASSERT_TRUE(refused->outcome);
+        EXPECT_EQ(refused->outcome->error, errc::store_refused);
+        EXPECT_EQ(refused->outcome->detail, "the disk is full");
+        EXPECT_GE(refused->when - begun, wait);
+        EXPECT_LE(refused->when - begun, wait + 20ms);
+    }
+}
+
+TEST_F(Mutex, AShortWaitEndsAlsoWhileTheStoreGrantsNothingYet) {
+    here.line.plan = [](std::size_t, const auto&) { return fault::not_ready; };
+    for (const auto wait : {0ms, 200ms, 2000ms}) {
+        const auto begun = world.now();
+        const auto refused = here.acquire(terms_of(wait));
+        world.advance(6s);
+        ASSERT_TRUE(refused->outcome);
+        EXPECT_EQ(refused->outcome->error, errc::not_ready);
+        EXPECT_GE(refused->when - begun, wait);
+        EXPECT_LE(refused->when - begun, wait + 20ms);
+    }
+}
+
 TEST_F(Mutex, WhoWaitsLivesThroughARefusalByTheStore) {
     here.line.plan = [](std::size_t number, const auto&) {
         return number < 4 ? fault::deny : fault::none;
@@ -91,7 +118,7 @@ TEST_F(Mutex, WhoWaitsLivesThroughARefusalByTheStore) {
         return number < begun + 4 ? fault::deny : fault::none;
     };
     auto terms = terms_of();
-    terms.patient = true;
+    terms.patient_until = core::instant::max();
     EXPECT_TRUE(here.take(terms, "other")) << "one step of a call that waits";
 }
 
