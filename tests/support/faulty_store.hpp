@@ -46,6 +46,8 @@ class faulty_store final : public store::store {
         : env_{env}, inner_{std::move(inner)} {}
 
     fault_plan plan;
+    /// Asked for each look at records; an error is what it fails of.
+    std::function<std::error_code()> look_plan;
     core::nanoseconds delay{std::chrono::seconds{1}};
     /// A delayed request is executed even after its deadline, as by a server that knows no client's
     /// clock.
@@ -180,6 +182,15 @@ class faulty_store final : public store::store {
               std::string after,
               std::size_t limit,
               dibs::store::page_completion done) override {
+        if (const auto error = look_plan ? look_plan() : std::error_code{}) {
+            env_.exec.post([error, done = std::move(done)]() mutable {
+                core::page told;
+                told.error = error;
+                told.detail = "it cannot be looked at";
+                done(std::move(told));
+            });
+            return;
+        }
         inner_->list(std::move(prefix), std::move(after), limit, std::move(done));
     }
 

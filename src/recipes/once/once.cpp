@@ -22,6 +22,14 @@ constexpr std::string_view not_ours = "the key keeps a result that is not a slot
 /// Who waits for the end of an operator's hold looks again this often: it may be lifted.
 constexpr nanoseconds hold_looked_at_every = std::chrono::seconds{2};
 
+/// After a look that failed; twice as long after each.
+constexpr nanoseconds look_again_first = milliseconds{20};
+constexpr nanoseconds look_again_longest = std::chrono::seconds{1};
+
+instant later(instant now, nanoseconds by) {
+    return by >= instant::max() - now ? instant::max() : now + by;
+}
+
 /// How long the store keeps what becomes of the slot.
 microseconds lasting(const once_terms& terms) {
     return terms.begin_ms || terms.at_most_once ? core::result_to_keep::forever : terms.keep;
@@ -80,6 +88,8 @@ class once::call {
     core::timer alarm;
     std::weak_ptr<call> me;
     instant wait_until{};
+    instant try_until{};  ///< until then a look is tried again also by who does not wait
+    unsigned looks_failed = 0;
     mutex::call_ptr asking;
     lease_ptr turn;
     slot_record mine;
@@ -97,8 +107,8 @@ once::call_ptr once::claim(once_terms terms, completion done) {
     auto made = std::make_shared<call>(*this, std::move(terms), std::move(done));
     made->me = made;
     const auto now = env_.time.now();
-    const auto wait = made->terms.acquire.wait;
-    made->wait_until = wait >= instant::max() - now ? instant::max() : now + wait;
+    made->wait_until = later(now, made->terms.acquire.wait);
+    made->try_until = later(now, made->terms.acquire.timeout);
     env_.exec.post([this, made] {
         if (!made->finished) {
             begin(made);
@@ -126,9 +136,32 @@ void once::begin(const call_ptr& which) {
     });
 }
 
+/// What stands in the way of a look may pass, as with an acquire: see mutex::failed.
+void once::look_failed(const call_ptr& which, std::error_code error, std::string detail) {
+    const auto now = env_.time.now();
+    const auto end = error == errc::store_refused ? which->wait_until
+                                                  : std::max(which->wait_until, which->try_until);
+    if (error != condition::retryable || now >= end) {
+        fail(which, error, std::move(detail));
+        return;
+    }
+    keys_.note_trouble(key_of_slot(which->terms.job, which->terms.slot),
+                       {error, std::move(detail)});
+    give_turn_back(which);  // it may be lost by then
+    const auto pause = std::min(look_again_longest,
+                                look_again_first * (1 << std::min(which->looks_failed++, 10U)));
+    env_.time.arm(which->alarm, now + std::min(pause, end - now));
+}
+
+void once::looks_are_over(const call_ptr& which) {
+    if (std::exchange(which->looks_failed, 0U) > 0) {
+        keys_.note_trouble(key_of_slot(which->terms.job, which->terms.slot), {});
+    }
+}
+
 void once::found_record(const call_ptr& which, core::page page) {
     if (page.error) {
-        fail(which, page.error, std::move(page.detail));
+        look_failed(which, page.error, std::move(page.detail));
         return;
     }
     which->previous.reset();
@@ -157,7 +190,7 @@ void once::ask_unless_forgotten(const call_ptr& which) {
                            return;
                        }
                        if (error) {
-                           fail(which, error, std::move(detail));
+                           look_failed(which, error, std::move(detail));
                        } else if (beyond) {
                            once_outcome outcome;
                            outcome.verdict = once_verdict::forgotten;
@@ -227,9 +260,10 @@ void once::give_turn_back(const call_ptr& which) {
 /// right before the slot is asked for; a hold that comes in between counts from the next slot on.
 bool once::put_off_by_hold(const call_ptr& which, const core::page& found) {
     if (found.error) {
-        fail(which, found.error, found.detail);
+        look_failed(which, found.error, found.detail);
         return true;
     }
+    looks_are_over(which);
     if (found.records.empty() || found.records.front().blocked_for <= microseconds::zero()) {
         return false;
     }
@@ -468,6 +502,7 @@ void once::fail(const call_ptr& which, std::error_code error, std::string detail
 void once::end(const call_ptr& which, once_outcome outcome) {
     which->finished = true;
     env_.time.disarm(which->alarm);
+    looks_are_over(which);
     give_turn_back(which);
     env_.exec.post([which, told = std::make_shared<once_outcome>(std::move(outcome))] {
         auto done = std::move(which->done);

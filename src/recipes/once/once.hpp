@@ -147,6 +147,8 @@ class once {
     void begin(const call_ptr& which);
     void ask(const call_ptr& which);
     void ask_for_turn(const call_ptr& which);
+    void look_failed(const call_ptr& which, std::error_code error, std::string detail);
+    void looks_are_over(const call_ptr& which);
     void give_turn_back(const call_ptr& which);
     [[nodiscard]] bool put_off_by_hold(const call_ptr& which, const core::page& found);
     void found_record(const call_ptr& which, core::page page);

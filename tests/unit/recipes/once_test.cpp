@@ -659,6 +659,64 @@ TEST_F(Once, OtherHostsGoByTheStoresClockForABackOff) {
     EXPECT_EQ(b.claim(terms).verdict, once_verdict::granted);
 }
 
+TEST_F(Once, ALookThatFailsIsMadeAgainForAsLongAsATryMayTake) {
+    for (const auto error : {errc::store_busy, errc::store_unreachable}) {
+        a.line.look_plan = [error] { return make_error_code(error); };
+        const auto asked = world.now();
+        const auto given_up = a.claim();
+        EXPECT_EQ(given_up.error, error);
+        EXPECT_EQ(given_up.detail, "it cannot be looked at");
+        EXPECT_GE(world.now() - asked, 5s);
+        EXPECT_LE(world.now() - asked, 5s + 20ms);
+    }
+    std::size_t looks = 0;
+    a.line.look_plan = [&] {
+        return ++looks < 5 ? make_error_code(errc::store_busy) : std::error_code{};
+    };
+    EXPECT_EQ(a.claim().verdict, once_verdict::granted);
+}
+
+TEST_F(Once, OfALookThatTheStoreRefusesOnlyWhoWaitsIsNotToldAtOnce) {
+    std::size_t looks = 0;
+    a.line.look_plan = [&] {
+        ++looks;
+        return make_error_code(errc::store_refused);
+    };
+    const auto asked = world.now();
+    EXPECT_EQ(a.claim().error, errc::store_refused);
+    EXPECT_EQ(world.now(), asked);
+    EXPECT_EQ(looks, 1U);
+    EXPECT_EQ(a.claim(a.terms(20s)).error, errc::store_refused);
+    EXPECT_GE(world.now() - asked, 20s);
+    EXPECT_LE(world.now() - asked, 20s + 20ms);
+    EXPECT_LE(looks, 40U);
+    const auto waits = a.start(a.terms(1min));
+    world.advance(30s);
+    EXPECT_FALSE(*waits);
+    const auto key = key_of_slot(a.terms().job, a.terms().slot);
+    EXPECT_EQ(a.keys.trouble_with(key).detail, "it cannot be looked at");
+    a.line.look_plan = nullptr;
+    ASSERT_TRUE(world.run_until([&] { return waits->has_value(); }, 2s));
+    EXPECT_EQ((*waits)->verdict, once_verdict::granted);
+    EXPECT_FALSE(a.keys.trouble_with(key).error);
+}
+
+TEST_F(Once, ATurnIsNotKeptWhileTheSlotCannotBeLookedAt) {
+    auto mine = a.terms(20s);
+    mine.in_turn = true;
+    std::size_t looks = 0;
+    a.line.look_plan = [&] {
+        return ++looks > 2 ? make_error_code(errc::store_refused) : std::error_code{};
+    };
+    const auto waits = a.start(mine);
+    world.advance(3s);
+    ASSERT_GT(looks, 3U) << "the turn was had, and then came the trouble";
+    auto tomorrow = b.terms();
+    tomorrow.slot = "2026-11-30[UTC]";
+    tomorrow.in_turn = true;
+    EXPECT_EQ(b.claim(tomorrow).verdict, once_verdict::granted);
+}
+
 TEST_F(Once, ARecordOfANewerReleaseOrOfSomethingElseIsNotGuessedAt) {
     for (const auto& [value, expected] :
          {std::pair{std::string(R"({"v":2,"whatever":1})"), errc::newer_format},
