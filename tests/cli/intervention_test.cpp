@@ -139,6 +139,10 @@ TEST(Hold, NobodyMayAcquireAndTheReasonIsTold) {
     const auto refused = run_dibs(here, {"run", "-v", "report", "true"});
     EXPECT_EQ(refused.status, 75);
     EXPECT_TRUE(contains(refused.err, "migration, ask Ada")) << refused.err;
+    const auto idempotent =
+        run_dibs(here, {"idempotent", "report", "--fingerprint", "x", "--", "true"});
+    EXPECT_EQ(idempotent.status, 75);
+    EXPECT_TRUE(contains(idempotent.err, "\"report\" is on hold until ")) << idempotent.err;
     for (const auto& words : std::vector<std::vector<std::string>>{{"run", "-v", "report", "true"},
                                                                    {"acquire", "-v", "report"}}) {
         auto how = dibs_on(here, words);

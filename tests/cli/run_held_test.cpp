@@ -61,6 +61,18 @@ TEST(RunHeld, IsSilentOnASkipUnlessAsked) {
     EXPECT_EQ(found.err + found.out, "");
 }
 
+TEST(RunHeld, AKeptResultEndsAWaitAtOnceAndNoWaitIsTold) {
+    const folder here;
+    ASSERT_EQ(run_dibs(here, {"idempotent", "k", "--fingerprint", "x", "--", "true"}).status, 0);
+    for (const auto& words : std::vector<std::vector<std::string>>{
+             {"run", "k", "--wait", "1h", "true"}, {"acquire", "k", "--wait", "1h"}}) {
+        const auto found = run_dibs(here, words);
+        EXPECT_EQ(found.status, 75);
+        EXPECT_NE(found.err.find("a result is kept"), std::string::npos) << found.err;
+        EXPECT_EQ(found.err.find("waited"), std::string::npos) << found.err;
+    }
+}
+
 TEST(RunHeld, ExitsWithTheCodeThatWasAskedFor) {
     const folder here;
     const holding other(here);

@@ -62,6 +62,25 @@ TEST_F(RedisRun, APortThatAcceptsAndNeverAnswersIsAnUnreachableStore) {
     EXPECT_LT(boottime_ns() - begun, 10'000'000'000);
 }
 
+TEST_F(RedisRun, AHandleThatCannotBeMadeIsToldWithKeyStoreAndReason) {
+    ASSERT_EQ(server.ask({"ACL", "SETUSER", "default", "-setrange"}), "OK");
+    const auto told = dibs(server.url(), {"acquire", key, "--ttl", "1h"});
+    EXPECT_EQ(told.status, 78) << told.err;
+    EXPECT_TRUE(told.out.empty()) << told.out;
+    for (const auto& word :
+         {std::string(key), server.url(), std::string("setrange"), std::string("given back")}) {
+        EXPECT_NE(told.err.find(word), std::string::npos) << told.err;
+    }
+    EXPECT_EQ(server.ask({"EXISTS", key}), "0");
+}
+
+TEST_F(RedisRun, WhoAsksAStrictServerTooSoonIsToldWhenToAskAgain) {
+    const auto told =
+        dibs(server.url("?guarantee=strict&max_ttl=1h"), {"run", key, "--", "/bin/true"});
+    EXPECT_EQ(told.status, 69) << told.err;
+    EXPECT_NE(told.err.find("it grants again in "), std::string::npos) << told.err;
+}
+
 TEST_F(RedisRun, WhatSpeaksAnotherProtocolIsAnUnreachableStore) {
     line.replies({.instead = "HTTP/1.1 400 Bad Request\r\n\r\n"});
     const auto ended = dibs(line.url(), {"run", key, "--", "touch", here.file("ran")});

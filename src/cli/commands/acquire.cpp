@@ -142,22 +142,23 @@ int take(store_in_use& store,
         throw store_failure(tried.error, tried.message, store);
     }
     if (!tried.granted) {
-        const bool waited = wanted.wait > milliseconds::zero();
+        const bool may_wait = wanted.wait > milliseconds::zero();
         if (!found.has("quiet") &&
-            (waited || found.has("verbose") || ::isatty(STDERR_FILENO) == 1)) {
+            (may_wait || found.has("verbose") || ::isatty(STDERR_FILENO) == 1)) {
             say(quoted_key(key) + " " + who_stands_in_the_way(tried, key, store) +
-                (waited ? "; waited " + show_duration(wanted.wait) : ""));
+                (may_wait && !tried.done ? "; waited " + show_duration(wanted.wait) : ""));
         }
         return held_code;
     }
     const auto fence = tried.granted->last_fence();
     // The handing over starts the ttl anew: at least this much is left afterwards.
     const auto left = std::chrono::duration_cast<milliseconds>(tried.granted->remaining());
-    std::error_code error;
-    const auto handle = tried.granted->hand_over(error);
-    if (error) {
-        throw store_failure(error, quoted_key(key) + ": " + error.message(), store);
+    const auto made = detail::make_handle(*tried.granted);
+    if (made.error) {
+        throw store_failure(
+            made.error, made.message + "; the lease is given back, or ends by its ttl", store);
     }
+    const auto& handle = made.text;
     if (found.has("verbose")) {
         say("holding " + quoted_key(key) + " for " + show_duration(wanted.ttl) + ", fence " +
             std::to_string(fence));

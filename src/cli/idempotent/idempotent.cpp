@@ -64,13 +64,13 @@ class idempotent_session final : public claimed_session<detail::work_claim> {
             case work_verdict::granted:
             case work_verdict::trouble:
                 throw failure(status_of(found.error),
-                              about + ": " + found.message + "; the command was not started");
+                              found.message + "; the command was not started");
         }
         const bool waited = options_.run.wait > milliseconds::zero();
         auto text = about;
         if (found.verdict == work_verdict::blocked) {
             report_.outcome = "blocked";
-            text += " " + describe_hold(found.blocked_reason, found.retry_after) + "; " +
+            text += " is on hold " + describe_hold(found.blocked_reason, found.retry_after) + "; " +
                     how_to_lift(options_.run.key);
         } else {
             report_.outcome = waited ? "wait_over" : "running";

@@ -71,12 +71,11 @@ namespace {
 
 /// A record that cannot be read is a failure.
 std::optional<dibs::record> record_of(client& through, const std::string& key) {
-    std::error_code error;
-    auto found = through.inspect(key, error);
-    if (error) {
-        throw failure(status_of(error), quoted_key(key) + ": " + error.message());
+    try {
+        return through.inspect(key);
+    } catch (const dibs::error& fault) {
+        throw failure(status_of(fault.code()), fault.what());
     }
-    return found;
 }
 
 outlook look_at(client& through, const once_options& options) {

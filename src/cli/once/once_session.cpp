@@ -65,9 +65,11 @@ class once_session final : public claimed_session<detail::slot_claim> {
     int not_granted(client& through, const detail::slot_claim& found) override {
         if (found.error) {
             throw failure(status_of(found.error),
-                          quoted_key(options_.run.key) + ": " +
-                              (found.message.empty() ? found.error.message() : found.message) +
-                              " (store " + report_.store + "); the command was not started");
+                          (found.message.empty()
+                               ? quoted_key(options_.run.key) + ": " + found.error.message() +
+                                     " (store " + report_.store + ")"
+                               : found.message) +
+                              "; the command was not started");
         }
         const bool waits = options_.run.wait > milliseconds::zero();
         auto text = describe_slot(options_.run.key, found.verdict, found.found);

@@ -172,7 +172,7 @@ class run_session {
                                                               report_.store + ")")
                                                 : found.message + "; the command was not started");
         }
-        const bool waited = options_.wait > milliseconds::zero() && !held_by_parent_;
+        const bool waited = options_.wait > milliseconds::zero() && !held_by_parent_ && !found.done;
         std::string text = quoted_key(joint.key);
         if (!found.holders.empty()) {
             report_.outcome = waited ? "wait_over" : "held";
@@ -197,8 +197,8 @@ class run_session {
         }
         report_.message = text;
         // A skip is what a cron job on several hosts is for: no mail about it.
-        const bool loud =
-            options_.verbose || waited || held_by_parent_ || ::isatty(STDERR_FILENO) == 1;
+        const bool loud = options_.verbose || options_.wait > milliseconds::zero() ||
+                          held_by_parent_ || ::isatty(STDERR_FILENO) == 1;
         if (loud && !options_.quiet) {
             say(text);
         }

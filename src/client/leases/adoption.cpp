@@ -25,9 +25,9 @@ void hand_over(std::shared_ptr<lease_handle> handle,
     auto& core = *handle->core;
     const auto lease = handle->state;
     if (core.closed() || !lease->held(core.env().time.now())) {
-        done(
-            {.text = {},
-             .error = core.closed() ? core.refusal().error : why_not_held(*lease, errc::not_held)});
+        done({.text = {},
+              .error = core.closed() ? core.refusal().error : why_not_held(*lease, errc::not_held),
+              .detail = {}});
         return;
     }
     const core::renew::change into{.holder = lease->holder, .attached = core::attachment::detached};
@@ -39,6 +39,7 @@ void hand_over(std::shared_ptr<lease_handle> handle,
             hand_over_outcome ended;
             if (told.given.took != core::effect::yes) {
                 ended.error = told.given.error;
+                ended.detail = told.given.detail;
             } else if (told.given.what != core::verdict::renewed) {
                 ended.error = why_not_held(*held, errc::lease_gone);
             } else if (!handle->core->mutex().give_away(held)) {
@@ -50,6 +51,26 @@ void hand_over(std::shared_ptr<lease_handle> handle,
             }
             done(std::move(ended));
         });
+}
+
+hand_over_outcome hand_over_and_wait(lease& held) noexcept {
+    const auto handle = lease_access::handle(held);
+    hand_over_outcome ended;
+    if (!held.held()) {
+        const auto lost = held.lost_reason();
+        ended.error = lost ? lost : make_error_code(errc::not_held);
+        return ended;
+    }
+    handle->core->run([&](core::task done) {
+        hand_over(handle, [&ended, done = std::move(done)](hand_over_outcome&& told) mutable {
+            ended = std::move(told);
+            done();
+        });
+    });
+    if (!ended.error) {
+        (void)lease_access::take(held);
+    }
+    return ended;
 }
 
 std::optional<adoption> checked_adoption(client_core& core,

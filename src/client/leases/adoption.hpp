@@ -22,12 +22,16 @@ namespace dibs::detail {
 struct hand_over_outcome {
     std::string text;  ///< empty with an error: the lease then stays with its holder, if it is held
     std::error_code error;
+    std::string detail;  ///< with `error`: the store's words, if it said any
 };
 
 /// Detaches the lease from this process and ends it here. It holds nothing afterwards, as after a
 /// release, but in the store it lives on until it is adopted or expires.
 void hand_over(std::shared_ptr<lease_handle> handle,
                core::unique_function<void(hand_over_outcome&&)> done);
+
+/// The same, awaited: as lease::hand_over. On any thread.
+[[nodiscard]] hand_over_outcome hand_over_and_wait(lease& held) noexcept;
 
 /// An adoption that was asked for.
 struct adoption {

@@ -5,6 +5,7 @@
 #include "client/checked_options.hpp"
 #include "client/client_core.hpp"
 #include "client/complaint.hpp"
+#include "client/leases/adoption.hpp"
 #include "client/leases/handed_over.hpp"
 #include "core/deadline.hpp"
 
@@ -66,6 +67,18 @@ bool went_well(handle_outcome& told,
 }
 
 }  // namespace
+
+handle_made make_handle(lease& held) noexcept {
+    const auto handle = lease_access::handle(held);
+    auto ended = hand_over_and_wait(held);
+    handle_made told{.text = std::move(ended.text), .error = ended.error, .message = {}};
+    if (told.error) {
+        const auto what = ended.detail.empty() ? told.error.message() : ended.detail;
+        told.message =
+            complaint(handle.get(), "it was granted, but could not be detached: " + what);
+    }
+    return told;
+}
 
 handle_outcome renew_handle(client& through,
                             std::string_view handle,

@@ -22,6 +22,15 @@ struct handle_outcome {
     std::string message;    ///< with `error`: key, store, what happened. Never the handle
 };
 
+struct handle_made {
+    std::string text;
+    std::error_code error;
+    std::string message;  ///< with `error`: key, store, what happened
+};
+
+/// As lease::hand_over, which tells no words of the store.
+[[nodiscard]] handle_made make_handle(lease& held) noexcept;
+
 /// `handle`: the text of lease::hand_over.
 [[nodiscard]] handle_outcome renew_handle(client& through,
                                           std::string_view handle,

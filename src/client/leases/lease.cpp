@@ -205,24 +205,8 @@ void lease::renew(std::chrono::milliseconds ttl) {
 }
 
 std::string lease::hand_over(std::error_code& error) noexcept {
-    error.clear();
-    const auto handle = handle_;
-    if (!held()) {
-        error = lost_reason() ? lost_reason() : make_error_code(errc::not_held);
-        return {};
-    }
-    detail::hand_over_outcome ended;
-    handle->core->run([&](core::task done) {
-        detail::hand_over(
-            handle, [&ended, done = std::move(done)](detail::hand_over_outcome&& told) mutable {
-                ended = std::move(told);
-                done();
-            });
-    });
+    auto ended = detail::hand_over_and_wait(*this);
     error = ended.error;
-    if (!error) {
-        handle_.reset();
-    }
     return std::move(ended.text);
 }
 
