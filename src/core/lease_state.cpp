@@ -18,6 +18,10 @@ lease_state::lease_state(std::string key,
       since_(since),
       deadline_(deadline.time_since_epoch().count()) {}
 
+void lease_state::note_renewal_trouble(std::string text) {
+    renewal_trouble_ = std::make_unique<std::string>(std::move(text));
+}
+
 bool lease_state::held(instant now) noexcept {
     if (status_.load(std::memory_order_acquire) != status_held) {
         return false;

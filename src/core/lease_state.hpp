@@ -87,6 +87,14 @@ class lease_state {
     /// The release found that the lease had been lost before. It stays released: nobody is notified.
     void released_too_late(errc reason) noexcept { lost_before_ = static_cast<int>(reason); }
 
+    /// What the store said to the last renewal, if that failed; empty: it went well, or none was
+    /// answered yet.
+    [[nodiscard]] std::string renewal_trouble() const {
+        return renewal_trouble_ ? *renewal_trouble_ : std::string{};
+    }
+    void note_renewal_trouble(std::string text);
+    void forget_renewal_trouble() noexcept { renewal_trouble_.reset(); }
+
     /// Requests `lost`. Runs users' callbacks: to be called through the notifier only.
     void request_lost() noexcept;
 
@@ -115,6 +123,7 @@ class lease_state {
     std::atomic<std::int64_t> deadline_;
     std::atomic<int> status_{status_held};
     std::atomic<int> lost_before_{0};  // what a release found
+    std::unique_ptr<std::string> renewal_trouble_;
 
     // Made when somebody asks for a token: most leases are given back without anybody having asked.
     mutable std::atomic<std::stop_source*> lost_{nullptr};

@@ -365,6 +365,8 @@ void watchdog::answered(const guarded_ptr& which, const reply& heard) {
     } else {
         ++counters_.renew_failed;
         ++which->failures;
+        which->lease->note_renewal_trouble(given.detail.empty() ? given.error.message()
+                                                                : given.detail);
         if (listener_.renewal_failed) {
             listener_.renewal_failed(*which->lease, given);
         }
@@ -391,6 +393,7 @@ bool watchdog::renewed(guarded_lease& which, const reply& heard) {
     auto& lease = *which.lease;
     which.last_sent = heard.sent;
     which.failures = 0;
+    lease.forget_renewal_trouble();
     ++counters_.renewed;
     if (const auto* const wish = which.current()) {
         lease.terms.ttl = wish->ttl;

@@ -120,6 +120,18 @@ TEST(StatusFile, MayBeADescriptor) {
     EXPECT_FALSE(std::filesystem::exists(here.file("ran")));
 }
 
+TEST(StatusFile, ThatCannotBeIsAUsageError) {
+    const folder here;
+    for (const auto& name :
+         {std::string(300, 'x'), std::string("no/such/folder"), std::string(".")}) {
+        const auto refused = run_dibs(
+            here, {"run", "--status-file", here.file(name), "k", "touch", here.file("ran")});
+        EXPECT_EQ(refused.status, 64) << name;
+        EXPECT_NE(refused.err.find("--status-file"), std::string::npos) << refused.err;
+    }
+    EXPECT_FALSE(std::filesystem::exists(here.file("ran")));
+}
+
 TEST(StatusFile, IsAddedToTheFileOfADescriptor) {
     const folder here;
     for (const char* name : {"/dev/fd/3", "/proc/self/fd/3"}) {

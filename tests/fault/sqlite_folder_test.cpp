@@ -16,7 +16,7 @@ namespace dibs::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using store::sqlite::descriptor;
+using store::file_descriptor;
 using store::sqlite::holders_folder;
 
 class SqliteFolder : public ::testing::Test {
@@ -35,7 +35,7 @@ TEST_F(SqliteFolder, AProcessIsAliveUntilItsLastDescriptorIsClosed) {
     EXPECT_FALSE(other.gone(holder_of(1))) << "never seen proves nothing";
     ASSERT_FALSE(holder.appear());
     EXPECT_FALSE(other.gone(holder_of(1)));
-    descriptor inherited{::dup(holder.lifeline())};
+    file_descriptor inherited{::dup(holder.lifeline())};
     EXPECT_FALSE(holder.disappear()) << "somebody inherited it";
     EXPECT_FALSE(other.gone(holder_of(1)));
     inherited.close();
@@ -48,7 +48,7 @@ TEST_F(SqliteFolder, ASweepTakesWhatNobodyKnowsAndNobodyHolds) {
     holders_folder known{file(), holder_of(2)};
     holders_folder alive{file(), holder_of(3)};
     holders_folder sweeper{file(), holder_of(4)};
-    descriptor socket;
+    file_descriptor socket;
     for (auto* one : {&dead, &known, &alive, &sweeper}) {
         ASSERT_FALSE(one->appear());
     }
@@ -68,7 +68,7 @@ TEST_F(SqliteFolder, ASweepTakesWhatNobodyKnowsAndNobodyHolds) {
 TEST_F(SqliteFolder, AWakeTellsTheDeadFromTheBusy) {
     holders_folder waiter{file(), holder_of(1)};
     holders_folder holder{file(), holder_of(2)};
-    descriptor socket;
+    file_descriptor socket;
     ASSERT_FALSE(waiter.bind_wake(socket));
     EXPECT_EQ(holder.wake(holder_of(1), "k"), holders_folder::reach::woken);
     auto reached = holders_folder::reach::woken;

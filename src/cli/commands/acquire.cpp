@@ -7,6 +7,7 @@
 #include "cli/output/redact.hpp"
 #include "cli/output/speech.hpp"
 #include "cli/run/waiting_line.hpp"
+#include "cli/supervisor/boot_time.hpp"
 #include "cli/supervisor/interruption.hpp"
 #include "cli/supervisor/signals.hpp"
 #include "client/attempt.hpp"
@@ -122,7 +123,8 @@ acquire_options terms_given(const arguments& found, const file_settings& file) {
 
 int take(store_in_use& store,
          const std::string& key,
-         const acquire_options& wanted,
+         acquire_options wanted,
+         milliseconds wait_left,
          int held_code,
          const arguments& found,
          interruption& interrupted) {
@@ -132,6 +134,7 @@ int take(store_in_use& store,
         .also = {},
         .wait = wanted.wait};
     waiting_line waiting(store.through, shown_wait);
+    const auto whole_wait = std::exchange(wanted.wait, wait_left);
     auto tried = detail::acquire_with_reason(store.through, key, wanted, interrupted.stop());
     waiting.end();
     if (const int signal = interrupted.finish(); signal != 0) {
@@ -142,11 +145,11 @@ int take(store_in_use& store,
         throw store_failure(tried.error, tried.message, store);
     }
     if (!tried.granted) {
-        const bool may_wait = wanted.wait > milliseconds::zero();
+        const bool may_wait = whole_wait > milliseconds::zero();
         if (!found.has("quiet") &&
             (may_wait || found.has("verbose") || ::isatty(STDERR_FILENO) == 1)) {
             say(quoted_key(key) + " " + who_stands_in_the_way(tried, key, store) +
-                (may_wait && !tried.done ? "; waited " + show_duration(wanted.wait) : ""));
+                (may_wait && !tried.done ? "; waited " + show_duration(whole_wait) : ""));
         }
         return held_code;
     }
@@ -200,14 +203,24 @@ int acquire_command(const global_options& global, words given) {
     // Before the first thread, and so before the client.
     signal_desk desk;
     interruption interrupted(desk, [](int signal) { ::_exit(exit_status::signal_base + signal); });
-    auto store = use_store(global, found, described_caller());
+    const auto begun_at = boot_now();
+    auto opened = use_awaited_store(global,
+                                    found,
+                                    described_caller(),
+                                    {key, wanted.wait, found.has("quiet")},
+                                    interrupted.stop());
+    if (!opened) {
+        return exit_status::signal_base + interrupted.finish();
+    }
+    auto& store = *opened;
     if (store.through.store().name == "memory") {
         throw configuration_error(
             "store memory: ends with this process, and a handle to it is worthless; name a store "
             "with --store or DIBS_STORE");
     }
     check_ttl(store, found, wanted.ttl);
-    return take(store, key, wanted, held_code, found, interrupted);
+    const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - begun_at);
+    return take(store, key, wanted, left_of(wanted.wait, spent), held_code, found, interrupted);
 }
 
 }  // namespace dibs::cli

@@ -88,6 +88,21 @@ int held_code_value(const std::string& text) {
     return code;
 }
 
+std::optional<store_in_use> use_awaited_store(const global_options& global,
+                                              const arguments& found,
+                                              const std::string& command,
+                                              const store_wait& terms,
+                                              const std::stop_token& stop) {
+    auto file = find_settings(real_surroundings());
+    const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
+    const auto chosen = settle_store(flag, file, found.has("quiet"));
+    auto opened = open_awaited(chosen, command, terms, stop);
+    if (!opened) {
+        return std::nullopt;
+    }
+    return store_in_use{std::move(*opened), std::move(file), chosen.url, redact_url(chosen.url)};
+}
+
 store_in_use use_store(const global_options& global,
                        const arguments& found,
                        const std::string& command,

@@ -6,12 +6,15 @@
 #include "cli/commands.hpp"
 #include "cli/options/option_table.hpp"
 #include "cli/output/failure.hpp"
+#include "cli/settings/awaited_store.hpp"
 #include "cli/settings/store_access.hpp"
 
 #include <dibs/client.hpp>
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -54,6 +57,12 @@ struct store_in_use {
                                      const arguments& found,
                                      const std::string& command,
                                      store_use use = store_use::make);
+/// The same for a command that waits for a key. Null: stopped.
+[[nodiscard]] std::optional<store_in_use> use_awaited_store(const global_options& global,
+                                                            const arguments& found,
+                                                            const std::string& command,
+                                                            const store_wait& terms,
+                                                            const std::stop_token& stop);
 
 /// Whether the store allows this ttl, which came from --ttl, from the file or from us.
 /// Errors: failure, naming the limits.

@@ -32,6 +32,12 @@ class reader_gone : public failure {
         : failure(exit_status::input_output, message) {}
 };
 
+/// The store cannot be reached, or takes nobody in: that may pass.
+class store_away : public failure {
+  public:
+    explicit store_away(const std::string& message) : failure(exit_status::unavailable, message) {}
+};
+
 /// A setting outside the command line is wrong, or the store cannot be used as it is.
 class configuration_error : public failure {
   public:

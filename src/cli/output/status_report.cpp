@@ -66,7 +66,8 @@ bool write_all(int file, std::string_view text) {
 }  // namespace
 
 std::string fault_of_report_path(const std::string& path) {
-    if (std::filesystem::is_directory(path)) {
+    std::error_code unseen;
+    if (std::filesystem::is_directory(path, unseen)) {
         return "is a directory";
     }
     const auto where = target_of(path);

@@ -10,7 +10,7 @@
 #include "cli/run/run_options.hpp"
 #include "cli/run/running_report.hpp"
 #include "cli/run/waiting_line.hpp"
-#include "cli/settings/store_access.hpp"
+#include "cli/settings/awaited_store.hpp"
 #include "cli/supervisor/boot_time.hpp"
 #include "cli/supervisor/interruption.hpp"
 
@@ -97,20 +97,22 @@ class claimed_session {
         guard guarded(how_.grace);
         interruption interrupted(desk, end_by_signal(report_, guarded));
         const auto opened_at = boot_now();
-        auto through = open_client(store_, told_command_);
+        auto through = open_awaited(
+            store_, told_command_, {how_.key, how_.wait, how_.quiet}, interrupted.stop());
         const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - opened_at);
         acquire_.timeout = std::max(store_patience - spent, milliseconds{100});
-        auto found = wait_for_claim(through, interrupted.stop());
+        acquire_.wait = left_of(acquire_.wait, spent);
+        auto found = through ? wait_for_claim(*through, interrupted.stop()) : Claim{};
         if (const int signal = interrupted.finish(); signal != 0) {
             report_.outcome = "signal";
             report_.message = std::string("ended by ") + signal_name(signal) + " while waiting";
             if (found.granted) {
-                withdraw(through, found);
+                withdraw(*through, found);
             }
             return exit_status::signal_base + signal;
         }
-        return found.granted ? run_child(through, found, desk, guarded)
-                             : not_granted(through, found);
+        return found.granted ? run_child(*through, found, desk, guarded)
+                             : not_granted(*through, found);
     }
 
     Claim wait_for_claim(client& through, std::stop_token stop) {

@@ -89,6 +89,11 @@ ending run_held_child(client& through,
     }
     auto end = supervise(what, desk, guarded);
     guarded.page().over.store(true);
+    for (auto* one : held.all) {
+        if (end.store_trouble.empty()) {
+            end.store_trouble = detail::renewal_trouble(*one);
+        }
+    }
     return end;
 }
 
@@ -105,6 +110,13 @@ std::string why_not_started(const ending& end) {
         return said + ": the file is there, but not the interpreter that it names";
     }
     return said;
+}
+
+std::string words_of_store(const ending& end) {
+    constexpr std::size_t most = 500;
+    return end.store_trouble.empty()
+               ? std::string{}
+               : " (the last renewal: " + core::printable(end.store_trouble, most) + ")";
 }
 
 }  // namespace
@@ -135,13 +147,15 @@ judgement judge(const child_terms& terms, const ending& end, const lease_end& le
                         "lost",
                         "the lease on " + lease_words +
                             " could not be kept: no renewal succeeded in time" +
-                            (terms.renew ? "" : " (--no-renew)") +
+                            (terms.renew ? "" : " (--no-renew)") + words_of_store(end) +
                             "; the command was stopped before the lease could end");
         case stop_cause::lost:
             return told(exit_status::lost,
                         "lost",
-                        "the lease on " + lease_words + " was lost: " +
-                            lease.lost_reason.message() + "; the command was stopped");
+                        "the lease on " + lease_words +
+                            " was lost: " + lease.lost_reason.message() +
+                            (lease.lost_reason == errc::lease_expired ? words_of_store(end) : "") +
+                            "; the command was stopped");
         case stop_cause::max_hold:
             return told(exit_status::lost,
                         "max_hold",

@@ -11,7 +11,7 @@
 #include "cli/run/run_options.hpp"
 #include "cli/run/running_report.hpp"
 #include "cli/run/waiting_line.hpp"
-#include "cli/settings/store_access.hpp"
+#include "cli/settings/awaited_store.hpp"
 #include "cli/supervisor/boot_time.hpp"
 #include "cli/supervisor/guard.hpp"
 #include "cli/supervisor/interruption.hpp"
@@ -75,8 +75,9 @@ class run_session {
         guard guarded(options_.grace);
         interruption interrupted(desk, end_by_signal(report_, guarded));
         const auto opened_at = boot_now();
-        auto through = open_store();
-        auto found = acquire(through, interrupted.stop(), opened_at);
+        auto through = open_store(interrupted.stop());
+        auto found =
+            through ? acquire(*through, interrupted.stop(), opened_at) : detail::joint_attempt{};
         if (const int signal = interrupted.finish(); signal != 0) {
             // A lease that came all the same is given back by its destructor, the child was never
             // started.
@@ -91,12 +92,16 @@ class run_session {
         if (!found.granted) {
             return not_granted(found);
         }
-        return run_child(through, *found.granted, desk, guarded);
+        return run_child(*through, *found.granted, desk, guarded);
     }
 
-    client open_store() {
+    /// Null: interrupted.
+    std::optional<client> open_store(const std::stop_token& stop) {
         try {
-            return open_client(store_, redact_command(options_.command));
+            return open_awaited(store_,
+                                redact_command(options_.command),
+                                {options_.key, options_.wait, options_.quiet},
+                                stop);
         } catch (const failure& fault) {
             throw failure(fault.status(), not_started(fault.what()));
         }
@@ -153,7 +158,7 @@ class run_session {
                 return first;
             }
         }
-        wanted.wait = options_.wait;
+        wanted.wait = left_of(options_.wait, spent);
         wanted.order = options_.queue ? order::queue : order::race;
         const waiting_line::terms shown_wait{
             .how = waiting_line::fitting(options_.verbose, options_.quiet),

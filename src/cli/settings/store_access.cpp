@@ -99,8 +99,12 @@ dibs::client open_client(const store_choice& store, const std::string& command) 
     if (!opened) {
         // Nothing of the command line has been looked at yet: what is wrong is the store.
         const int status = status_of(error);
-        throw failure(status == exit_status::usage ? exit_status::configuration : status,
-                      message.empty() ? redact_url(store.url) + ": " + error.message() : message);
+        const auto why = message.empty() ? redact_url(store.url) + ": " + error.message() : message;
+        if (error == errc::store_unreachable || error == errc::store_busy ||
+            error == errc::timed_out) {
+            throw store_away(why);
+        }
+        throw failure(status == exit_status::usage ? exit_status::configuration : status, why);
     }
     if (!made.empty()) {
         say("made " + core::printable(made, 500) + ", a new store, in which everything is free");

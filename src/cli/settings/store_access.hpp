@@ -31,7 +31,8 @@ enum class store_use { make, existing };
 /// The same for people: which one, and what makes it.
 [[nodiscard]] std::string not_made_yet(const store_choice& store);
 
-/// Whoever makes a file at a terminal is told so, in case its name is misspelt. Errors: failure.
+/// Whoever makes a file at a terminal is told so, in case its name is misspelt. Errors: failure;
+/// store_away, where another try may go well.
 [[nodiscard]] dibs::client open_client(const store_choice& store, const std::string& command);
 
 }  // namespace dibs::cli

@@ -30,6 +30,8 @@ struct ending {
     std::string tried;   ///< with them: the file
     int killed_by = 0;   ///< signal, or 0
     stop_cause stopped = stop_cause::none;  ///< why it was told to stop
+    std::string
+        store_trouble;  ///< under a lease: what the store said to its last renewal, if that failed
 };
 
 /// Returns when the direct child has ended and, if it was told to stop, when nobody of its group is

@@ -27,4 +27,16 @@ void on_deadline(lease& of, std::function<void(std::int64_t)> told) noexcept {
     });
 }
 
+std::string renewal_trouble(lease& of) noexcept {
+    const auto handle = lease_access::handle(of);
+    std::string told;
+    if (handle) {
+        handle->core->run([&](core::task done) {
+            told = handle->state->renewal_trouble();
+            done();
+        });
+    }
+    return told;
+}
+
 }  // namespace dibs::detail

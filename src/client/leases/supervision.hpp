@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace dibs::detail {
 
@@ -17,5 +18,8 @@ namespace dibs::detail {
 /// returns, and whenever it moves, on a thread of the client's. It must be quick, must not throw
 /// and must not call the client.
 void on_deadline(lease& of, std::function<void(std::int64_t boottime_ns)> told) noexcept;
+
+/// What the store said to the last renewal, if that failed; else empty. Also of a lease that was lost.
+[[nodiscard]] std::string renewal_trouble(lease& of) noexcept;
 
 }  // namespace dibs::detail

@@ -271,6 +271,21 @@ TEST_F(Watchdog, OneGoodAnswerAfterManyBadOnesKeepsTheLease) {
     EXPECT_TRUE(lost.empty());
 }
 
+TEST_F(Watchdog, WhatTheStoreSaidToTheLastRenewalIsKnownUntilOneGoesWell) {
+    answer_by([](const entry&) { return refused(errc::store_unreachable, "no connection"); });
+    const auto lease = guard();
+    EXPECT_EQ(lease->renewal_trouble(), "");
+    pass(ttl / 2);
+    EXPECT_EQ(lease->renewal_trouble(), "no connection");
+    answer_by(renewed);
+    pass(ttl / 2);
+    EXPECT_EQ(lease->renewal_trouble(), "");
+    answer_by([](const entry&) { return refused(errc::store_unreachable, "gone again"); });
+    pass(2 * ttl);
+    EXPECT_EQ(lease->lost_reason(), errc::lease_expired);
+    EXPECT_EQ(lease->renewal_trouble(), "gone again") << "also after the loss";
+}
+
 TEST_F(Watchdog, AHungStoreIsAskedAgainBeforeTheDeadline) {
     answer_by(silence);
     const auto lease = guard();

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Opening the store of a command that waits: a server that is not there yet is part of the wait.
+
+#include "cli/settings/store_access.hpp"
+
+#include <dibs/client.hpp>
+
+#include <chrono>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace dibs::cli {
+
+struct store_wait {
+    std::string key;                   ///< what is waited for
+    std::chrono::milliseconds wait{};  ///< zero: one try; dibs::forever: no limit
+    bool quiet = false;                ///< says nothing of a server that stays away
+};
+
+/// Tries again while the server cannot be reached or takes nobody in (not for wrong passwords, URLs and
+/// databases), until the wait is over. Null: stopped. Errors: failure, of the last try.
+[[nodiscard]] std::optional<client> open_awaited(const store_choice& store,
+                                                 const std::string& command,
+                                                 const store_wait& terms,
+                                                 const std::stop_token& stop);
+
+/// What is left of the wait for a key after opening took so long. A wait stays one.
+[[nodiscard]] std::chrono::milliseconds left_of(std::chrono::milliseconds wait,
+                                                std::chrono::milliseconds spent) noexcept;
+
+}  // namespace dibs::cli

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a server that is not there when a command begins to wait is part of the wait. Method: commands
+// on the place of a server that comes later, or never.
+#include "support.hpp"
+#include "support/redis_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace dibs::testing {
+namespace {
+
+using words = std::vector<std::string>;
+using clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+words on(const redis_server& server, words given) {
+    given.insert(given.begin() + 1, {"--store", server.url()});
+    return given;
+}
+
+/// Of a server that has been there, at whose place nobody is now.
+class AwaitedServer : public ::testing::Test {
+  protected:
+    AwaitedServer() { server.kill(); }
+
+    folder here;
+    redis_server server;
+};
+
+class AwaitedServerOf : public AwaitedServer, public ::testing::WithParamInterface<words> {};
+
+TEST_P(AwaitedServerOf, IsWaitedFor) {
+    process waits(dibs_on(here, on(server, GetParam())));
+    std::this_thread::sleep_for(300ms);
+    EXPECT_FALSE(waits.ended()) << waits.err();
+    ASSERT_TRUE(server.start());
+    const auto told = waits.wait();
+    EXPECT_EQ(told.status, 0) << told.err;
+    EXPECT_NE(told.out, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    commands,
+    AwaitedServerOf,
+    ::testing::Values(words{"run", "k", "--wait", "1m", "--", "echo", "ran"},
+                      words{"elect", "k", "--", "echo", "ran"},
+                      words{"once", "job", "--slot", "s", "--wait", "1m", "--", "echo", "ran"},
+                      words{"idempotent", "k", "--wait", "1m", "--", "echo", "ran"},
+                      words{"acquire", "k", "--wait", "1m"}),
+    [](const auto& given) { return given.param.front(); });
+
+TEST_F(AwaitedServer, IsAFailureWhenTheWaitIsOver) {
+    const auto began = clock::now();
+    const auto told =
+        process(dibs_on(here, on(server, {"run", "k", "--wait", "700ms", "--", "true"}))).wait();
+    EXPECT_EQ(told.status, 69);
+    EXPECT_NE(told.err.find("\"k\": " + server.url()), std::string::npos) << told.err;
+    EXPECT_NE(told.err.find("the command was not started"), std::string::npos) << told.err;
+    EXPECT_GE(clock::now() - began, 700ms);
+}
+
+TEST_F(AwaitedServer, IsAFailureAtOnceForWhoDoesNotWait) {
+    const auto began = clock::now();
+    EXPECT_EQ(process(dibs_on(here, on(server, {"run", "k", "--", "true"}))).wait().status, 69);
+    EXPECT_LT(clock::now() - began, 4s);
+}
+
+TEST_F(AwaitedServer, DoesNotHoldUpASignal) {
+    for (const words& given :
+         {words{"run", "k", "--wait", "1m", "--", "true"}, words{"acquire", "k", "--wait", "1m"}}) {
+        process waits(dibs_on(here, on(server, given)));
+        std::this_thread::sleep_for(300ms);
+        waits.signal(SIGTERM);
+        EXPECT_EQ(waits.wait().status, 128 + SIGTERM) << given.front();
+    }
+}
+
+TEST_F(AwaitedServer, IsToldOfWhenItStaysAway) {
+    process waits(dibs_on(here, on(server, {"run", "k", "--wait", "1m", "--", "echo", "ran"})));
+    EXPECT_TRUE(eventually([&] { return waits.err().find("trying on") != std::string::npos; }))
+        << waits.err();
+    ASSERT_TRUE(server.start());
+    EXPECT_EQ(waits.wait().out, "ran\n");
+}
+
+TEST_F(AwaitedServer, ThatGoesAwayUnderALeaseIsNamedWithTheLoss) {
+    ASSERT_TRUE(server.start());
+    process runs(dibs_on(
+        here, on(server, {"run", "k", "--ttl", "2s", "--", "sh", "-c", "echo at work; sleep 60"})));
+    ASSERT_TRUE(eventually([&] { return runs.out() == "at work\n"; })) << runs.err();
+    server.kill();
+    const auto told = runs.wait();
+    EXPECT_EQ(told.status, 79);
+    EXPECT_NE(told.err.find("no renewal succeeded in time (the last renewal: " + server.url()),
+              std::string::npos)
+        << told.err;
+}
+
+TEST_F(AwaitedServer, IsNotAWrongPassword) {
+    ASSERT_TRUE(server.start());
+    auto url = server.url();
+    url.insert(url.find("//") + 2, "nobody:wrong@");
+    const auto began = clock::now();
+    const auto told =
+        process(dibs_on(here, {"run", "--store", url, "k", "--wait", "1m", "--", "true"})).wait();
+    EXPECT_EQ(told.status, 78) << told.err;
+    EXPECT_LT(clock::now() - began, 30s);
+}
+
+}  // namespace
+}  // namespace dibs::testing
