@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/mutex.hpp"
 
-#include "core/duration.hpp"
 #include "recipes/mutex_parts.hpp"
 
 #include <algorithm>
@@ -349,8 +348,7 @@ void mutex::stood_off(const call_ptr& which, const reply& heard) {
     which->not_ready = given.what == verdict::not_ready;
     if (which->not_ready) {
         which->last.error = errc::not_ready;
-        which->last.detail =
-            given.detail + "; ask again in " + core::show_duration(given.retry_after);
+        which->last.detail = given.detail;
     } else {
         which->stood_off = true;
     }

@@ -98,7 +98,8 @@ TEST(RedisStrict, WhoAsksBeforeAnythingIsGrantedIsToldWhenToAskAgain) {
     const auto strict = "k --ttl 3s --store '" + server.url() + "?guarantee=strict&max_ttl=3s'";
     const auto told = run("run " + strict + " true");
     EXPECT_EQ(WEXITSTATUS(told.status), 69);
-    EXPECT_TRUE(has(told.told, "ask again in ")) << told.told;
+    EXPECT_TRUE(has(told.told, "; it grants again in ")) << told.told;
+    EXPECT_FALSE(has(told.told, "ask again")) << "told twice: " << told.told;
     EXPECT_EQ(WEXITSTATUS(run("run --wait 20s " + strict + " true").status), 0);
 }
 
