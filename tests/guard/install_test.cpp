@@ -36,6 +36,30 @@ TEST(Install, MayBeRepeatedAndKeepsWhatIsThere) {
               std::to_string(guard::script_version));
 }
 
+TEST(Install, IsAsGoodWherePlpgsqlTakesWarningsForErrors) {
+    const postgres_server server;
+    ASSERT_EQ(server.ask("ALTER DATABASE postgres SET plpgsql.extra_errors = 'all'"), "");
+    ASSERT_EQ(install_error(server), std::error_code{});
+    ASSERT_EQ(server.ask("CREATE TABLE t(id int PRIMARY KEY, stock int);"
+                         "SELECT dibs.protect('t', 't:{id}'); SELECT dibs.versioned('t')"),
+              "");
+    EXPECT_EQ(
+        server.ask("BEGIN; SELECT dibs.claim('t:1', 7); INSERT INTO t VALUES(1, 9);"
+                   "SELECT dibs.take('t', '{\"id\": 1}', 'stock', 2);"
+                   "SELECT dibs.update_versioned('t', '{\"id\": 1}', 2, '{\"stock\": 5}');"
+                   "SELECT dibs.lock_row('t', '{\"id\": 1}', '0');"
+                   "SELECT count(*) FROM dibs.lock_rows('t', 'id', '{1}', true);"
+                   "SELECT dibs.begin_request('r', 'p'); SELECT dibs.finish_request('r', 'a');"
+                   "SELECT dibs.xact_lock('n', '1 s'); COMMIT;"
+                   "SELECT stock, version, (dibs.begin_request('r', 'p')).result FROM t"),
+        "5|3|a");
+    EXPECT_TRUE(is_error(server.ask("BEGIN; SELECT dibs.fence('t:1', 6); UPDATE t SET stock = 1"),
+                         "ZD001"));
+    EXPECT_EQ(server.ask("SELECT refused FROM dibs.guard_report() WHERE relation = 'public.t'"),
+              "1");
+    EXPECT_EQ(server.ask("SELECT dibs.unprotect('t', true)"), "");
+}
+
 TEST(Install, IsRefusedOverANewerOneAndChangesNothing) {
     const guarded_server server;
     auto session = server.connect();

@@ -196,7 +196,7 @@ RETURNS jsonb
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
     before text := current_setting('lock_timeout');
-    found jsonb;
+    got jsonb;
 BEGIN
     PERFORM {schema}.guard_named(relation);
     IF wait IS NOT NULL THEN
@@ -207,9 +207,9 @@ BEGIN
     EXECUTE format('SELECT to_jsonb(t) FROM %1$s AS t, jsonb_populate_record(NULL::%1$s, $1) k '
                    'WHERE %2$s FOR UPDATE OF t%3$s', relation, {schema}.guard_match(key),
                    CASE WHEN wait <= interval '0' THEN ' NOWAIT' ELSE '' END)
-        INTO found USING key;
+        INTO got USING key;
     PERFORM set_config('lock_timeout', before, true);
-    RETURN found;
+    RETURN got;
 END
 $f$;
 
@@ -221,20 +221,20 @@ RETURNS jsonb[]
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
     before text := current_setting('lock_timeout');
-    found jsonb[];
+    got jsonb[];
 BEGIN
     FOR attempt IN 1..5 LOOP
         BEGIN
             PERFORM set_config('lock_timeout', '1ms', true);
-            EXECUTE query INTO found USING vals;
+            EXECUTE query INTO got USING vals;
             PERFORM set_config('lock_timeout', before, true);
-            RETURN found;
+            RETURN got;
         EXCEPTION WHEN lock_not_available THEN
             NULL;
         END;
     END LOOP;
-    EXECUTE query INTO found USING vals;
-    RETURN found;
+    EXECUTE query INTO got USING vals;
+    RETURN got;
 END
 $f$;
 
@@ -265,11 +265,11 @@ BEGIN
         FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, n)
         JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
         WHERE i.indrelid = relation AND i.indisprimary AND k.n <= i.indnkeyatts;
-    query := format('SELECT to_jsonb(t) AS found FROM %1$s AS t WHERE t.%2$I = ANY($1::%3$s[]) '
+    query := format('SELECT to_jsonb(t) AS got FROM %1$s AS t WHERE t.%2$I = ANY($1::%3$s[]) '
                     'ORDER BY t.%2$I%4$s FOR UPDATE OF t', relation, column_name, type_now, behind);
     IF skip_locked THEN
         RETURN QUERY SELECT unnest({schema}.guard_lock_free(
-            format('SELECT array_agg(s.found) FROM (%s SKIP LOCKED) AS s', query), vals));
+            format('SELECT array_agg(s.got) FROM (%s SKIP LOCKED) AS s', query), vals));
     ELSE
         RETURN QUERY EXECUTE query USING vals;
     END IF;
