@@ -48,11 +48,12 @@ TEST_P(AwaitedServerOf, IsWaitedFor) {
 INSTANTIATE_TEST_SUITE_P(
     commands,
     AwaitedServerOf,
-    ::testing::Values(words{"run", "k", "--wait", "1m", "--", "echo", "ran"},
-                      words{"elect", "k", "--", "echo", "ran"},
-                      words{"once", "job", "--slot", "s", "--wait", "1m", "--", "echo", "ran"},
-                      words{"idempotent", "k", "--wait", "1m", "--", "echo", "ran"},
-                      words{"acquire", "k", "--wait", "1m"}),
+    ::testing::Values(
+        words{"run", "k", "--wait", "1m", "--", "echo", "ran"},
+        words{"elect", "k", "--", "echo", "ran"},
+        words{"once", "job", "--slot", "s", "--wait", "1m", "--", "echo", "ran"},
+        words{"idempotent", "k", "--fingerprint", "f", "--wait", "1m", "--", "echo", "ran"},
+        words{"acquire", "k", "--wait", "1m"}),
     [](const auto& given) { return given.param.front(); });
 
 TEST_F(AwaitedServer, IsAFailureWhenTheWaitIsOver) {

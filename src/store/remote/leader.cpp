@@ -159,6 +159,7 @@ void leader::work() {
 }
 
 void leader::begin_assist() noexcept {
+    callers_.fetch_add(1, std::memory_order_relaxed);
     assisted = this;
     assisted_since = env_.time.now();
 }
@@ -180,6 +181,7 @@ bool leader::assist() noexcept {
 }
 
 void leader::end_assist() noexcept {
+    callers_.fetch_sub(1, std::memory_order_relaxed);
     if (assisted == this) {
         assisted = nullptr;
     }
@@ -221,8 +223,9 @@ void leader::wait(core::nanoseconds longest, letters& told) {
     std::array<pollfd, 3> waited{pollfd{bell_.get(), POLLIN, 0}, lines[0], lines[1]};
     const auto until = as_timespec(left);
     const bool for_ever = left == core::nanoseconds::max();
-    // Our own thread has others to wait for it.
-    const bool looks = assisted == this && asked() && left > spin::longest && spin_.pays();
+    // Where there are others, they have better use for the processor.
+    const bool lone = assisted == this && callers_.load(std::memory_order_relaxed) == 1;
+    const bool looks = lone && asked() && left > spin::longest && spin_.pays();
     polling_ = true;
     held.unlock();
     int found = looks ? look(waited, now + spin::longest) : 0;

@@ -18,6 +18,7 @@
 #include <poll.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -136,7 +137,8 @@ class leader : public std::enable_shared_from_this<leader> {
     bool dozes_ = false;       ///< our thread looks again soon, without being told
     std::uint64_t turns_ = 0;  ///< so far, by whomever
     bool stopping_ = false;
-    spin spin_;  ///< of whoever leads
+    spin spin_;                    ///< of whoever leads
+    std::atomic<int> callers_{0};  ///< that wait for answers, and may lend their thread
 };
 
 }  // namespace dibs::store::remote
