@@ -62,7 +62,8 @@ TEST_F(AwaitedServer, IsAFailureWhenTheWaitIsOver) {
         process(dibs_on(here, on(server, {"run", "k", "--wait", "700ms", "--", "true"}))).wait();
     EXPECT_EQ(told.status, 69);
     EXPECT_NE(told.err.find("\"k\": " + server.url()), std::string::npos) << told.err;
-    EXPECT_NE(told.err.find("the command was not started"), std::string::npos) << told.err;
+    EXPECT_NE(told.err.find("; waited 700 ms; the command was not started"), std::string::npos)
+        << told.err;
     EXPECT_GE(clock::now() - began, 700ms);
 }
 

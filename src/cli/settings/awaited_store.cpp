@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/settings/awaited_store.hpp"
 
+#include "cli/options/duration.hpp"
 #include "cli/output/failure.hpp"
 #include "cli/output/speech.hpp"
 #include "core/key.hpp"
@@ -55,8 +56,12 @@ std::optional<client> open_awaited(const store_choice& store,
             return open_client(store, command);
         } catch (const store_away& fault) {
             const auto waited = std::chrono::duration_cast<milliseconds>(clock::now() - began);
-            if (!waits || (terms.wait != dibs::forever && waited >= terms.wait)) {
+            if (!waits) {
                 throw;
+            }
+            if (terms.wait != dibs::forever && waited >= terms.wait) {
+                throw store_away(std::string(fault.what()) + "; waited " +
+                                 show_duration(terms.wait));
             }
             if (waited >= trouble_worth_telling && !std::exchange(told, true)) {
                 say("waiting for " + quoted_key(terms.key) +
