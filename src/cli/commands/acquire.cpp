@@ -33,10 +33,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::array options{
-    option{"wait",
-           'w',
-           "DURATION",
-           "wait this long for the key; `forever` is allowed (default: one try)"},
+    option{
+        "wait",
+        'w',
+        "DURATION",
+        "wait this long for the key, and for its server;\n`forever` is allowed (default: one try)"},
     common::queue_option,
     common::shared,
     common::permits,

@@ -88,29 +88,46 @@ int held_code_value(const std::string& text) {
     return code;
 }
 
-std::optional<store_in_use> use_awaited_store(const global_options& global,
-                                              const arguments& found,
-                                              const std::string& command,
-                                              const store_wait& terms,
-                                              const std::stop_token& stop) {
+namespace {
+
+struct settled_store {
+    file_settings file;
+    store_choice choice;
+
+    [[nodiscard]] store_in_use opened(client through) && {
+        return {std::move(through), std::move(file), choice.url, redact_url(choice.url)};
+    }
+};
+
+settled_store settled(const global_options& global, const arguments& found, store_use use) {
     auto file = find_settings(real_surroundings());
     const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
-    const auto chosen = settle_store(flag, file, found.has("quiet"));
-    auto opened = open_awaited(chosen, command, terms, stop);
-    if (!opened) {
-        return std::nullopt;
-    }
-    return store_in_use{std::move(*opened), std::move(file), chosen.url, redact_url(chosen.url)};
+    auto choice = settle_store(flag, file, found.has("quiet"), use);
+    return {std::move(file), std::move(choice)};
 }
+
+}  // namespace
 
 store_in_use use_store(const global_options& global,
                        const arguments& found,
                        const std::string& command,
                        store_use use) {
-    auto file = find_settings(real_surroundings());
-    const auto* flag = found.value("store") != nullptr ? found.value("store") : global.store;
-    const auto chosen = settle_store(flag, file, found.has("quiet"), use);
-    return {open_client(chosen, command), std::move(file), chosen.url, redact_url(chosen.url)};
+    auto store = settled(global, found, use);
+    auto through = open_client(store.choice, command);
+    return std::move(store).opened(std::move(through));
+}
+
+std::optional<store_in_use> use_awaited_store(const global_options& global,
+                                              const arguments& found,
+                                              const std::string& command,
+                                              const store_wait& terms,
+                                              const std::stop_token& stop) {
+    auto store = settled(global, found, store_use::make);
+    auto through = open_awaited(store.choice, command, terms, stop);
+    if (!through) {
+        return std::nullopt;
+    }
+    return std::move(store).opened(std::move(*through));
 }
 
 failure store_failure(const std::error_code& error,

@@ -58,6 +58,9 @@ void deliver(std::string_view text);
 /// Of a key that nobody holds, to somebody who did not stand in its queue long enough.
 inline constexpr std::string_view first_the_queue = "goes to those in its queue first";
 
+/// Trouble of a store that is waited out: what is over by then was a restart, or a moment.
+inline constexpr auto trouble_worth_telling = std::chrono::seconds{5};
+
 /// A key or name as it is typed in a shell: in quotes where it takes them.
 [[nodiscard]] std::string shell_word(std::string_view name);
 

@@ -25,7 +25,8 @@ constexpr std::array options{
     option{"wait",
            'w',
            "DURATION",
-           "wait this long for the key; `forever` is allowed\n(default: one try; dibs elect: "
+           "wait this long for the key, and for its server;\n`forever` is allowed (default: one "
+           "try; dibs elect: "
            "forever)"},
     common::queue_option,
     common::shared,

@@ -24,8 +24,6 @@ using clock = std::chrono::steady_clock;
 /// A key that is had within this time was not waited for.
 constexpr auto worth_telling = milliseconds{300};
 constexpr auto look_every = std::chrono::seconds{1};
-/// What is over by then was a restart, or a moment.
-constexpr auto trouble_worth_telling = std::chrono::seconds{5};
 
 constexpr std::string_view erase_line = "\r\x1b[K";
 

@@ -23,8 +23,6 @@ using clock = std::chrono::steady_clock;
 
 constexpr milliseconds first_pause{50};
 constexpr milliseconds longest_pause{1'000};
-/// What is over by then was a restart, or a moment.
-constexpr auto trouble_worth_telling = std::chrono::seconds{5};
 
 /// A file is there or not: a wrong path does not mend itself.
 bool is_on_a_server(const store_choice& store) {
