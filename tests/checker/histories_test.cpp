@@ -77,6 +77,9 @@ TEST(Histories, CountWhatAFaultExcuses) {
     EXPECT_EQ(of(failed_over, check_id::c2).excused.count(), 1U);
     const auto failed_back = judged(read(text_of(folder / "excused_failback.jsonl")));
     EXPECT_EQ(of(failed_back, check_id::c4).excused.count(), 1U);
+    const auto given_twice = judged(read(text_of(folder / "excused_fence_given_twice.jsonl")));
+    EXPECT_EQ(of(given_twice, check_id::c3).excused.count(), 2U);
+    EXPECT_EQ(of(given_twice, check_id::c5).excused.count(), 2U);
 }
 
 // A fault excuses what comes after it, not what came before, and only what it names.

@@ -46,6 +46,8 @@ class invariants {
     /// From now on the store may have forgotten grants, or its clock was stepped.
     void excuse_overlaps() noexcept { overlaps_excused_ = true; }
     void excuse_fences() noexcept { fences_excused_ = true; }
+    /// Two may have been given one fence.
+    [[nodiscard]] bool fences_excused() const noexcept { return fences_excused_; }
     /// From now on somebody may believe in a lease that an operator has ended, or that a clock beyond all bounds prolongs.
     void excuse_beliefs() noexcept { beliefs_excused_ = true; }
 
