@@ -53,8 +53,33 @@ INSTANTIATE_TEST_SUITE_P(
         words{"elect", "k", "--", "echo", "ran"},
         words{"once", "job", "--slot", "s", "--wait", "1m", "--", "echo", "ran"},
         words{"idempotent", "k", "--fingerprint", "f", "--wait", "1m", "--", "echo", "ran"},
-        words{"acquire", "k", "--wait", "1m"}),
-    [](const auto& given) { return given.param.front(); });
+        words{"acquire", "k", "--wait", "1m"},
+        words{"token",
+              "get",
+              "k",
+              "--wait",
+              "1m",
+              "--plaintext",
+              "--life",
+              "1m",
+              "--",
+              "echo",
+              "t"},
+        words{"token",
+              "refresh",
+              "k",
+              "--wait",
+              "1m",
+              "--plaintext",
+              "--life",
+              "1m",
+              "--",
+              "echo",
+              "t"}),
+    [](const auto& given) {
+        const auto& all = given.param;
+        return all.front() == "token" ? all.front() + "_" + all[1] : all.front();
+    });
 
 TEST_F(AwaitedServer, IsAFailureWhenTheWaitIsOver) {
     const auto began = clock::now();
@@ -102,6 +127,23 @@ TEST_F(AwaitedServer, ThatGoesAwayUnderALeaseIsNamedWithTheLoss) {
     EXPECT_NE(told.err.find("no renewal succeeded in time (the last renewal: " + server.url()),
               std::string::npos)
         << told.err;
+}
+
+TEST_F(AwaitedServer, ThatGoesAwayAgainIsWaitedForByATokenToo) {
+    ASSERT_TRUE(server.start());
+    const words fetch{"--plaintext", "--life", "1m", "--", "echo", "t"};
+    const auto token = [&](words given) {
+        given.insert(given.end(), fetch.begin(), fetch.end());
+        return dibs_on(here, on(server, given));
+    };
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "min-replicas-to-write", "1"}), "OK");
+    process waits(token({"token", "get", "k", "--wait", "1m"}));
+    std::this_thread::sleep_for(6s);
+    EXPECT_FALSE(waits.ended()) << waits.err();
+    EXPECT_EQ(process(token({"token", "get", "k"})).wait().status, 69);
+    EXPECT_EQ(process(token({"token", "get", "k", "--wait", "1s"})).wait().status, 69);
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "min-replicas-to-write", "0"}), "OK");
+    EXPECT_EQ(waits.wait().out, "t\n");
 }
 
 TEST_F(AwaitedServer, IsNotAWrongPassword) {

@@ -31,7 +31,8 @@ bool is_on_a_server(const store_choice& store) {
     return where && where->scheme != "sqlite" && where->scheme != "memory";
 }
 
-/// False: stopped.
+}  // namespace
+
 bool rest(milliseconds pause, const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any wakes;
@@ -39,8 +40,6 @@ bool rest(milliseconds pause, const std::stop_token& stop) {
     wakes.wait_for(held, stop, pause, [] { return false; });
     return !stop.stop_requested();
 }
-
-}  // namespace
 
 std::optional<client> open_awaited(const store_choice& store,
                                    const std::string& command,

@@ -26,6 +26,9 @@ struct store_wait {
                                                  const store_wait& terms,
                                                  const std::stop_token& stop);
 
+/// Between two tries. False: stopped.
+[[nodiscard]] bool rest(std::chrono::milliseconds pause, const std::stop_token& stop);
+
 /// What is left of the wait for a key after opening took so long. A wait stays one.
 [[nodiscard]] std::chrono::milliseconds left_of(std::chrono::milliseconds wait,
                                                 std::chrono::milliseconds spent) noexcept;

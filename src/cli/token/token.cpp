@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -101,10 +103,28 @@ int status_of_token(const cached_outcome& outcome, const std::error_code& error)
     }
 }
 
-/// What `refresh` does not want: whatever there is now.
-std::uint64_t present_fence(store_in_use& store, const token_options& wanted) {
-    const auto record = look_at(store, wanted.name);
-    return record.kept ? record.kept->fence : 0;
+/// What `refresh` does not want: whatever there is now. Nothing when it was stopped.
+std::optional<std::uint64_t> present_fence(store_in_use& store,
+                                           const token_options& wanted,
+                                           core::instant until,
+                                           const std::stop_token& stop) {
+    constexpr milliseconds pause{500};
+    for (;;) {
+        try {
+            const auto record = store.through.inspect(wanted.name);
+            return record && record->kept ? record->kept->fence : 0;
+        } catch (const std::system_error& error) {
+            const bool may_end =
+                error.code() == condition::retryable || error.code() == condition::outcome_unknown;
+            const bool waits = wanted.patient && may_end && detail::boot_time_now() < until;
+            if (!waits) {
+                throw store_failure(error.code(), error.what(), store);
+            }
+        }
+        if (!rest(pause, stop)) {
+            return std::nullopt;
+        }
+    }
 }
 
 told_token told(const token_options& wanted, cached_outcome outcome) {
@@ -131,9 +151,15 @@ int give_token(store_in_use& store,
                        sealer_for(wanted, store),
                        fetch_by(found.command, wanted, desk)};
     recipes::cached_wish wish;
-    wish.wait = wanted.wait;
     wish.min_life = wanted.min_life;
-    wish.seen = wanted.action == token_action::refresh ? present_fence(store, wanted) : wanted.seen;
+    wish.patient = wanted.patient;
+    wish.seen = wanted.seen;
+    const auto until = detail::boot_time_now() + wanted.wait;
+    if (wanted.action == token_action::refresh) {
+        wish.seen = present_fence(store, wanted, until, interrupted.stop()).value_or(0);
+    }
+    wish.wait =
+        std::max<core::nanoseconds>(core::nanoseconds::zero(), until - detail::boot_time_now());
     auto outcome = value.get(wish, interrupted.stop());
     if (const int signal = interrupted.finish(); signal != 0) {
         say_at_terminal("token " + quoted_key(wanted.name) +
@@ -178,7 +204,7 @@ int token_command(const global_options& global, words given) {
     if (helped(token_syntax(), found)) {
         return exit_status::ok;
     }
-    const auto wanted = check_token_options(found);
+    auto wanted = check_token_options(found);
     if (wanted.action == token_action::new_key) {
         const auto key = detail::new_sealing_key();
         if (key.empty()) {
@@ -197,7 +223,15 @@ int token_command(const global_options& global, words given) {
     // Before the first thread, and so before the client.
     signal_desk desk;
     interruption interrupted(desk, [](int signal) { ::_exit(exit_status::signal_base + signal); });
-    auto store = use_store(global, found, "dibs token");
+    const auto begun_at = detail::boot_time_now();
+    const store_wait terms{wanted.name, wanted.patient ? wanted.wait : milliseconds::zero(), false};
+    auto opened = use_awaited_store(global, found, "dibs token", terms, interrupted.stop());
+    if (!opened) {
+        return exit_status::signal_base + interrupted.finish();
+    }
+    auto& store = *opened;
+    const auto spent = std::chrono::duration_cast<milliseconds>(detail::boot_time_now() - begun_at);
+    wanted.wait = left_of(wanted.wait, spent);
     if (store.through.store().name == "memory") {
         throw configuration_error(
             "store memory: ends with this process, and shares nothing; name a store with --store "

@@ -25,7 +25,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::array options{
-    option{"wait", 'w', "DURATION", "wait so long for a fetch, here or elsewhere (default 30s)"},
+    option{"wait",
+           'w',
+           "DURATION",
+           "wait so long for a fetch, here or elsewhere (default 30s);\nwhen it is given, for the "
+           "store, too"},
     option{"min-life",
            0,
            "DURATION",
@@ -221,6 +225,7 @@ token_options check_token_options(const arguments& found) {
         throw usage_error(found.operands.front() + " takes no command");
     }
     duration_into(found, "wait", checked.wait, true);
+    checked.patient = found.has("wait");
     duration_into(found, "min-life", checked.min_life, true);
     duration_into(found, "timeout", checked.timeout, false);
     duration_into(found, "ttl", checked.ttl, false);

@@ -18,6 +18,7 @@ struct token_options {
     token_action action = token_action::get;
     std::string name;
     std::chrono::milliseconds wait = std::chrono::seconds{30};
+    bool patient = false;  ///< waits for the store, too
     std::chrono::milliseconds min_life = std::chrono::seconds{10};
     std::chrono::milliseconds timeout = std::chrono::seconds{30};  ///< of the command
     std::chrono::milliseconds ttl = std::chrono::seconds{30};

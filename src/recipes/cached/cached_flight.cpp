@@ -30,7 +30,7 @@ void blank(std::string& text, const std::string& secret) {
 }  // namespace
 
 void cached_value::fly() {
-    if (flight_ || closed_ || calls_.empty()) {
+    if (flight_ || closed_ || calls_.empty() || rests()) {
         return;
     }
     flight_ = std::make_shared<flight>();
@@ -89,10 +89,11 @@ void cached_value::answered(const flight_ptr& which, bool with_intent, mutex_out
     which->lease = std::move(outcome.lease);
     if (outcome.error) {
         serve([this](const auto& wish) { return valid(wish); });
-        fail(outcome.error, outcome.detail);
+        fail({outcome.error, std::move(outcome.detail)});
         land(which);
         return;
     }
+    trouble_ = {};
     if (which->lease && outcome.sent == instant{}) {
         // From another caller of this process: nobody has told what the store has.
         read_under_lease(which, with_intent);

@@ -16,6 +16,8 @@ namespace {
 
 /// What ends a call at its deadline is what the store says then; this much later it is ended without that.
 constexpr nanoseconds grace_at_the_end = milliseconds{100};
+/// After a flight that the store did not let land. A flight tries on by itself where that may help soon.
+constexpr nanoseconds rest_after_trouble = milliseconds{500};
 /// Who has a valid value waits no longer than this to hear whether there is a newer one.
 constexpr nanoseconds patience_with_a_value = milliseconds{500};
 
@@ -158,29 +160,41 @@ void cached_value::serve(const std::function<bool(const cached_wish&)>& whom) {
     arm();
 }
 
-/// A store that is silent has its time with each call.
-void cached_value::fail(std::error_code error, const std::string& detail) {
+bool cached_value::rests() const {
+    return env_.time.now() < flies_again_ &&
+           std::all_of(
+               calls_.begin(), calls_.end(), [](const auto& one) { return one->wish.patient; });
+}
+
+/// A store that is silent has its time with each call, and one in any trouble that may end has it with who is patient.
+void cached_value::fail(mutex_trouble told) {
     const auto now = env_.time.now();
-    const bool silent = error == errc::timed_out || error == condition::outcome_unknown;
+    const bool silent = told.error == errc::timed_out || told.error == condition::outcome_unknown;
+    const bool may_end = silent || told.error == condition::retryable;
     const auto all = calls_;
     for (const auto& one : all) {
-        if (!silent || now >= one->until || now - one->since >= terms_.acquire.timeout) {
-            cached_outcome outcome;
-            outcome.error = error;
-            outcome.detail = detail;
-            end(one, std::move(outcome));
+        const bool waits =
+            one->wish.patient ? may_end : silent && now - one->since < terms_.acquire.timeout;
+        if (!waits || now >= one->until) {
+            tell_trouble(one, told);
         }
     }
+    trouble_ = std::move(told);
+    flies_again_ = now + rest_after_trouble;
     arm();
+}
+
+void cached_value::tell_trouble(const call_ptr& which, const mutex_trouble& what) {
+    cached_outcome outcome;
+    outcome.error = what.error;
+    outcome.detail = what.detail;
+    end(which, std::move(outcome));
 }
 
 void cached_value::fail_all(std::error_code error, const std::string& detail) {
     const auto all = calls_;
     for (const auto& one : all) {
-        cached_outcome outcome;
-        outcome.error = error;
-        outcome.detail = detail;
-        end(one, std::move(outcome));
+        tell_trouble(one, {error, detail});
     }
     arm();
 }
@@ -224,6 +238,9 @@ void cached_value::arm() {
     if (!flight_ && !calls_.empty() && known_) {
         due = std::min(due, std::max(after(known_->written, terms_.floor), env_.time.now()));
     }
+    if (!flight_ && !calls_.empty() && rests()) {
+        due = std::min(due, flies_again_);
+    }
     if (due == instant::max()) {
         env_.time.disarm(alarm_);
     } else {
@@ -247,6 +264,8 @@ void cached_value::on_alarm() {
         const bool patient_enough = terms_.background && now >= one->since + patience_with_a_value;
         if (valid(one->wish) && (over || patient_enough)) {
             tell_value(one);
+        } else if (over && one->wish.patient && trouble_.error) {
+            tell_trouble(one, trouble_);
         } else if (over) {
             tell_busy(one);
         }

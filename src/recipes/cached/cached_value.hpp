@@ -106,6 +106,9 @@ struct cached_wish {
     core::microseconds
         min_life{};  ///< a value that lasts less is fetched anew, but served if it is all there is
     core::nanoseconds wait = std::chrono::seconds{30};
+    /// A store that cannot be reached, refuses or grants nothing yet is waited for, too, until the wait is over. Otherwise
+    /// it is told after `timeout` at the latest.
+    bool patient = false;
 };
 
 class cached_value {
@@ -152,6 +155,7 @@ class cached_value {
     [[nodiscard]] bool lasts(const cached_wish& wish) const;
     [[nodiscard]] bool too_early() const;
     [[nodiscard]] bool needs_no_asking(const cached_wish& wish) const;
+    [[nodiscard]] bool rests() const;
 
     void fly();
     void ask(const flight_ptr& which, bool with_intent);
@@ -178,7 +182,8 @@ class cached_value {
     [[nodiscard]] bool carries_credential() const;
     void serve_by_what_is_known(bool just_fetched);
     void serve(const std::function<bool(const cached_wish&)>& whom);
-    void fail(std::error_code error, const std::string& detail);
+    void fail(mutex_trouble told);
+    void tell_trouble(const call_ptr& which, const mutex_trouble& what);
     void fail_all(std::error_code error, const std::string& detail);
     void on_alarm();
     void arm();
@@ -207,7 +212,9 @@ class cached_value {
     std::unique_ptr<reading> known_;
     flight_ptr flight_;
     std::list<call_ptr> calls_;
-    bool looked_ = false;  ///< the store has answered once: what it has is known
+    bool looked_ = false;          ///< the store has answered once: what it has is known
+    mutex_trouble trouble_;        ///< of the last flight, which the store did not let land
+    core::instant flies_again_{};  ///< after such a one, when everybody who waits is patient
     core::timer alarm_;
     bool closed_ = false;
     std::string credential_lost_;

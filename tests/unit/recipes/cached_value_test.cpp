@@ -497,6 +497,53 @@ TEST_F(CachedValue, AStoreThatIsGoneDoesNotTakeAValidValueAway) {
     EXPECT_TRUE(told.error);
 }
 
+TEST_F(CachedValue, WhoIsPatientWaitsForAStoreThatIsAway) {
+    for (const auto trouble :
+         {fault::refuse, fault::deny, fault::not_ready, fault::lose_request, fault::doubt}) {
+        SCOPED_TRACE(static_cast<int>(trouble));
+        a.restart();
+        a.line.plan = [&](std::size_t, const auto&) { return trouble; };
+        const auto patient = a.ask({.wait = 1min, .patient = true});
+        const auto other = a.ask({.wait = 1min});
+        ASSERT_TRUE(all_told({other}, 7s));
+        EXPECT_TRUE((*other)->error);
+        world.advance(30s);
+        EXPECT_FALSE(patient->has_value());
+        a.recover();
+        ASSERT_TRUE(all_told({patient}, 8s));
+        EXPECT_EQ((*patient)->verdict, cached_verdict::value);
+        world.advance(61s);
+    }
+    EXPECT_EQ(from.most_at_once, 1);
+}
+
+TEST_F(CachedValue, WhoIsPatientDoesNotAskAStoreThatRefusesWithoutPause) {
+    auto asked = 0;
+    a.line.plan = [&](std::size_t, const auto&) {
+        ++asked;
+        return fault::not_ready;
+    };
+    const auto patient = a.ask({.wait = 1min, .patient = true});
+    world.advance(30s);
+    EXPECT_LE(asked, 65);
+    EXPECT_GE(asked, 10);
+}
+
+TEST_F(CachedValue, WhoIsPatientIsToldTheTroubleAtTheEndOfTheWait) {
+    a.crash();
+    const auto silent = a.ask({.wait = 20s, .patient = true});
+    world.advance(19s);
+    EXPECT_FALSE(silent->has_value());
+    ASSERT_TRUE(all_told({silent}, 2s));
+    EXPECT_EQ((*silent)->error, condition::outcome_unknown) << (*silent)->error.message();
+    a.line.plan = [](std::size_t, const auto&) { return fault::refuse; };
+    const auto refused = a.ask({.wait = 20s, .patient = true});
+    world.advance(19s);
+    EXPECT_FALSE(refused->has_value());
+    ASSERT_TRUE(all_told({refused}, 2s));
+    EXPECT_EQ((*refused)->error, errc::store_unreachable) << (*refused)->error.message();
+}
+
 TEST_F(CachedValue, AnAnswerWithoutACredentialKeepsTheOneOfBefore) {
     for (const auto& given : {std::optional<std::string>{}, std::optional<std::string>{""}}) {
         from.instead = [&](int number) -> std::optional<fetched> {
