@@ -107,6 +107,11 @@ struct once_options {
     std::chrono::milliseconds late = std::chrono::milliseconds::zero();
 
     dibs::overlap overlap = dibs::overlap::usual;
+
+    /// Run the slot whatever has become of it: done, failed for good, started at most once, or so far back that it may have
+    /// been forgotten; its failures count anew. For people who know that this is wanted, not for timers. What another run
+    /// leaves from the beginning of the call on counts, and neither a run that goes on nor an operator's hold is passed by.
+    bool again = false;
 };
 
 /// What a run is given. Lives as long as the call of the function.

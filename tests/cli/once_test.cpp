@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -126,6 +127,24 @@ TEST(Once, AFailureIsTheChildsStatusAndFinal) {
     EXPECT_EQ(again.status, 7);
     EXPECT_EQ(again.err, "");
     EXPECT_EQ(lines_of(here.file("ran")), 0U);
+}
+
+TEST(Once, ByOrderItIsRunAgain) {
+    const folder here;
+    EXPECT_EQ(once(here, {"--every", "day"}, {"sh", "-c", "exit 7"}).status, 7);
+    const auto slot = run_dibs(here, {"runs", "job", "--json"}).out;
+    const auto name = nlohmann::json::parse(slot).at(0).at("slot").get<std::string>();
+    const auto outlook = [&](list options) { return once(here, std::move(options)).out; };
+    EXPECT_NE(outlook({"--slot", name, "--dry-run"}).find("would run   no"), std::string::npos);
+    EXPECT_NE(outlook({"--slot", name, "--again", "--dry-run"}).find("would run   yes"),
+              std::string::npos);
+    EXPECT_EQ(once(here, {"--slot", name, "--again"}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 1U);
+    EXPECT_EQ(once(here, {"--every", "day"}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 1U) << "done";
+    EXPECT_EQ(once(here, {"--every", "day", "--again"}).status, 0);
+    EXPECT_EQ(lines_of(here.file("ran")), 2U);
+    EXPECT_EQ(once(here, {"--every", "day", "--again", "--missed", "all"}).status, 64);
 }
 
 TEST(Once, WithRetriesAFailureIsRunAgainAfterTheBackOff) {

@@ -53,6 +53,11 @@ constexpr std::array once_table{
            "final; a crash is not)"},
     option{"backoff", 0, "DURATION", "time before the first retry; doubles, up to 1h (default 1m)"},
     option{"at-most-once", 0, "", "never run a slot that was started, also after a crash"},
+    option{"again",
+           0,
+           "",
+           "run the slot whatever has become of it: done, failed for good,\nstarted at most once; "
+           "once per call, so not for timers"},
     option{"keep",
            0,
            "DURATION",
@@ -126,6 +131,7 @@ constexpr std::string_view examples =
     "  dibs once billing --slot 2026-11 --retries 3 --wait 1h -- ./bill 2026-11\n"
     "  dibs once weekday-mail --cron \"30 7 * * mon-fri\" --tz Europe/Berlin --retries 2 -- "
     "./mail\n"
+    "  dibs once billing --slot 2026-11 --again -- ./bill 2026-11\n"
     "  dibs once nightly-report --every day --dry-run";
 
 unsigned count_value(const arguments& found, std::string_view name) {
@@ -192,6 +198,10 @@ void settle_missed(const arguments& found, once_options& checked) {
                 "--missed none needs --late with --every: a period does not tell when it is fired");
         }
         due.late = detail::usual_late(checked.planned->plan);
+    }
+    checked.terms.again = found.has("again");
+    if (checked.terms.again && due.policy != recipes::missed_slots::last) {
+        throw usage_error("--again goes with one slot, and --missed with several");
     }
     checked.terms.in_turn = due.policy == recipes::missed_slots::all;
     if (found.has("overlap")) {

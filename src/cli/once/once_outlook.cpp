@@ -48,13 +48,14 @@ outlook look_ahead(const once_options& options, const dibs::record& record) {
     if (!record.holders.empty()) {
         return {false, quoted_key(key) + " is held by " + describe_holder(record.holders.front())};
     }
-    if (kept && (recipes::is_final(*kept) || options.terms.at_most_once)) {
+    const bool counts = kept && !options.terms.again;
+    if (counts && (recipes::is_final(*kept) || options.terms.at_most_once)) {
         const auto state =
             kept->state == recipes::slot_state::done ? slot_verdict::done : slot_verdict::failed;
         return {false, describe_slot(key, state, kept)};
     }
-    if (kept && detail::back_off_left(*kept, std::chrono::floor<milliseconds>(record.kept->age)) >
-                    milliseconds::zero()) {
+    if (counts && detail::back_off_left(*kept, std::chrono::floor<milliseconds>(record.kept->age)) >
+                      milliseconds::zero()) {
         return {false, describe_slot(key, slot_verdict::waiting, kept)};
     }
     if (kept) {
@@ -82,7 +83,7 @@ outlook look_at(client& through, const once_options& options) {
     const auto& terms = options.terms;
     const auto record = record_of(through, options.run.key);
     auto found = look_ahead(options, record.value_or(dibs::record{}));
-    if (found.would_run && terms.begin_ms && (!record || !record->kept)) {
+    if (found.would_run && terms.begin_ms && !terms.again && (!record || !record->kept)) {
         const auto horizon = record_of(through, recipes::key_of_horizon(terms.job));
         if (horizon && horizon->kept &&
             recipes::may_be_forgotten(horizon->kept->value, terms.slot, *terms.begin_ms)) {

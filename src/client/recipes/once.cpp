@@ -93,6 +93,9 @@ std::string fault_of_terms(const planned_times& when, const once_options& option
         options.late < milliseconds::zero()) {
         return "backoff, wait and late must not be negative";
     }
+    if (options.again && options.missed != missed::last) {
+        return "again goes with one slot: missed must be missed::last";
+    }
     if (options.missed_max == 0) {
         return "missed_max must be at least 1";
     }
@@ -125,6 +128,7 @@ detail::slot_terms terms_of(std::string_view job,
     terms.retries = options.retries;
     terms.backoff = options.backoff;
     terms.at_most_once = options.at_most_once;
+    terms.again = options.again;
     terms.in_turn = options.overlap == overlap::forbid ||
                     (options.overlap == overlap::usual && options.missed == missed::all);
     terms.keep =

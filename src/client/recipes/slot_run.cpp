@@ -37,6 +37,7 @@ recipes::once_terms terms_of_slot(const slot_terms& asked) {
     terms.retries = asked.retries;
     terms.backoff = asked.backoff;
     terms.at_most_once = asked.at_most_once;
+    terms.again = asked.again;
     terms.in_turn = asked.in_turn;
     terms.keep = asked.keep;
     terms.begin_ms = asked.begin_ms;

@@ -25,6 +25,7 @@ struct slot_terms {
     unsigned retries = 0;
     std::chrono::milliseconds backoff{};
     bool at_most_once = false;
+    bool again = false;    ///< whatever has become of it
     bool in_turn = false;  ///< not while another slot of the job is run that way
     std::chrono::milliseconds keep{};
     std::optional<std::int64_t> begin_ms;  ///< since 1970, of a planned slot

@@ -59,6 +59,15 @@ void give_back(mutex& keys, const once_terms& terms, const lease_ptr& turn) {
     keys.release(turn, std::move(told));
 }
 
+/// The fence of what a slot has come to, when nobody is at it; else zero.
+core::fence_number outcome_in(const core::page& found) {
+    if (found.records.empty() || !found.records.front().result ||
+        !found.records.front().holders.empty()) {
+        return 0;
+    }
+    return found.records.front().result->fence;
+}
+
 std::int64_t boot_ms(instant at) {
     return std::chrono::duration_cast<milliseconds>(at.time_since_epoch()).count();
 }
@@ -95,6 +104,8 @@ class once::call {
     slot_record mine;
     std::optional<slot_record> previous;  ///< by which the attempt is numbered
     core::fence_number seen = 0;          ///< of that record, which may be passed over
+    /// Of the outcome that is to be passed over by order; zero: none.
+    std::optional<core::fence_number> by_order;
     bool finished = false;
 };
 
@@ -166,13 +177,16 @@ void once::found_record(const call_ptr& which, core::page page) {
     }
     which->previous.reset();
     which->seen = 0;
+    if (!which->by_order) {
+        which->by_order = which->terms.again ? outcome_in(page) : 0;
+    }
     if (!page.records.empty() && page.records.front().result) {
         const auto& record = page.records.front();
         if (settled_by(which, *record.result, record.holders.empty())) {
             return;
         }
     }
-    if (which->previous || !which->terms.begin_ms) {
+    if (which->previous || !which->terms.begin_ms || which->terms.again) {
         look_for_hold(which);
     } else {
         ask_unless_forgotten(which);
@@ -290,7 +304,8 @@ void once::ask(const call_ptr& which) {
     mine.job = terms.job;
     mine.slot = terms.slot;
     mine.attempt = 1 + (which->previous ? which->previous->attempt : 0);
-    mine.failures = which->previous ? which->previous->failures : 0;
+    const bool anew = which->seen != 0 && which->by_order == which->seen;
+    mine.failures = which->previous && !anew ? which->previous->failures : 0;
     mine.host = terms.who.host;
     mine.pid = terms.who.pid;
     mine.user = terms.who.user;
@@ -328,6 +343,12 @@ bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool
     }
     // The outcome of a run that goes on will have the fence of its mark.
     which->seen = nobody_holds ? kept.fence : 0;
+    if (nobody_holds && which->by_order == kept.fence) {
+        if (!which->terms.begin_ms) {
+            which->terms.begin_ms = which->previous->begin_ms;  // and so is kept as long as before
+        }
+        return false;
+    }
     const auto& found = *which->previous;
     const bool ended = found.state == slot_state::done || found.state == slot_state::failed;
     if (!ended && !nobody_holds) {

@@ -56,6 +56,9 @@ struct once_terms {
     core::microseconds backoff =
         std::chrono::minutes{1};  ///< after the first failure; doubles each time, up to an hour
     bool at_most_once = false;
+    /// By somebody's order: what is known of the slot when it is looked at first is no reason not to run it, whatever it is.
+    /// What another run leaves from then on counts.
+    bool again = false;
     /// Not while a run of another slot of the job goes on that asked for the same: the lease on key_of_turn, taken before the
     /// slot and kept beside it.
     bool in_turn = false;

@@ -179,6 +179,17 @@ TEST_F(OnceInCpp, AtMostOnceIsNotRunAgain) {
     EXPECT_EQ(runs, 1);
 }
 
+TEST_F(OnceInCpp, ByOrderItIsRunAgain) {
+    once_options by_order;
+    by_order.again = true;
+    EXPECT_EQ(here.once("job", slot("s"), fails).outcome(), once_outcome::failed);
+    EXPECT_EQ(there.once("job", slot("s"), count).outcome(), once_outcome::failed);
+    const auto again = there.once("job", slot("s"), count, by_order);
+    EXPECT_EQ(again.outcome(), once_outcome::ran);
+    EXPECT_EQ(again.slots.front().attempt, 2U);
+    EXPECT_EQ(here.once("job", slot("s"), count).outcome(), once_outcome::done);
+}
+
 TEST_F(OnceInCpp, AHoldPutsItOff) {
     here.hold("job", 1h, "moving house");
     const auto held = there.once("job", slot("s"), count);
@@ -292,6 +303,10 @@ TEST_F(OnceInCpp, WhatIsWrongIsToldBeforeAnythingIsRun) {
     EXPECT_TRUE(refused(every("day"), with([](auto& o) { o.missed = missed::none; })));
     EXPECT_TRUE(refused(every("day"), with([](auto& o) { o.early = 13h; })));
     EXPECT_TRUE(refused(every("day"), with([](auto& o) { o.missed_max = 0; })));
+    EXPECT_TRUE(refused(every("day"), with([](auto& o) {
+                            o.again = true;
+                            o.missed = missed::all;
+                        })));
     std::error_code error;
     (void)here.once("job\n", slot("s"), count, {}, {}, error);
     EXPECT_EQ(error, errc::invalid_key);

@@ -142,6 +142,9 @@ TEST_F(Once, AHoldOnTheJobHoldsAllOfItsSlots) {
     // What is done is done, hold or not.
     operate(1h);
     EXPECT_EQ(a.claim().verdict, once_verdict::done);
+    auto by_order = a.terms();
+    by_order.again = true;
+    EXPECT_EQ(a.claim(by_order).verdict, once_verdict::blocked);
 }
 
 TEST_F(Once, OfThreeHostsThatFireTogetherOneRuns) {
@@ -244,6 +247,68 @@ TEST_F(Once, AFailureWithoutRetriesIsFinal) {
     EXPECT_EQ(late.verdict, once_verdict::failed);
     EXPECT_EQ(late.found->status, 3);
     EXPECT_EQ(late.found->next_at_ms, 0);
+}
+
+TEST_F(Once, ByOrderASlotIsRunAgainWhateverHasBecomeOfIt) {
+    auto careful = a.terms();
+    careful.at_most_once = true;
+    auto by_order = b.terms();
+    by_order.again = true;
+    unsigned attempt = 1;
+    const auto is_run_again = [&] {
+        const auto run = b.claim(by_order);
+        EXPECT_EQ(run.verdict, once_verdict::granted);
+        EXPECT_EQ(run.mine.attempt, ++attempt);
+        EXPECT_EQ(run.mine.failures, 0U);
+        return run;
+    };
+    EXPECT_TRUE(a.finish(a.claim(), false, 3).released);
+    EXPECT_TRUE(b.finish(is_run_again(), true).released);
+    EXPECT_EQ(c.claim().verdict, once_verdict::done);
+    EXPECT_TRUE(b.interrupt(is_run_again(), 143, careful).released) << "it was done";
+    EXPECT_TRUE(b.finish(is_run_again(), true).released);
+    EXPECT_EQ(c.claim().verdict, once_verdict::done);
+}
+
+TEST_F(Once, AnOrderFindsAMarkThatWasToBeStartedOnceAndWaitsForNoBackOff) {
+    auto careful = a.terms();
+    careful.at_most_once = true;
+    ASSERT_EQ(a.claim(careful).verdict, once_verdict::granted);
+    a.crash();
+    world.advance(24h);
+    EXPECT_EQ(b.claim().verdict, once_verdict::failed);
+    auto by_order = b.terms();
+    by_order.again = true;
+    by_order.retries = 1;
+    by_order.backoff = 1h;
+    EXPECT_TRUE(b.finish(b.claim(by_order), false, 3, by_order).released);
+    EXPECT_EQ(c.claim().verdict, once_verdict::waiting);
+    EXPECT_EQ(b.claim(by_order).verdict, once_verdict::granted);
+}
+
+TEST_F(Once, TwoOrdersAtTheSameTimeAreOneRun) {
+    EXPECT_TRUE(a.finish(a.claim(), false, 3).released);
+    auto by_order = b.terms(1h);
+    by_order.again = true;
+    const auto run = b.claim(by_order);
+    const auto other = c.start(by_order);
+    world.advance(1s);
+    EXPECT_FALSE(other->has_value());
+    EXPECT_TRUE(b.finish(run, true).released);
+    world.run_until([&] { return other->has_value(); }, 1min);
+    ASSERT_TRUE(other->has_value());
+    EXPECT_EQ((*other)->verdict, once_verdict::done);
+    // Nor is a first run passed by that went on when the order came.
+    by_order.slot = "another";
+    auto plain = a.terms();
+    plain.slot = by_order.slot;
+    const auto first = a.claim(plain);
+    const auto waits = c.start(by_order);
+    world.advance(1s);
+    EXPECT_TRUE(a.finish(first, true, 0, plain).released);
+    world.run_until([&] { return waits->has_value(); }, 1min);
+    ASSERT_TRUE(waits->has_value());
+    EXPECT_EQ((*waits)->verdict, once_verdict::done);
 }
 
 TEST_F(Once, AFailureIsRetriedByAnyHostAfterItsBackOffUntilTheRetriesAreUsedUp) {
