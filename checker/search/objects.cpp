@@ -67,6 +67,8 @@ class mutex_builder {
                 released(at);
             } else if (now.what == op::grant) {
                 granted_[now[field::key]].insert(now[field::fence]);
+            } else if (is_close(now)) {
+                closes_[now[field::proc]].push_back(at);
             }
         }
         for (const auto& which : of_.beliefs) {
@@ -154,6 +156,29 @@ class mutex_builder {
         return which == found->second.end() ? nullptr : &which->second;
     }
 
+    [[nodiscard]] bool is_close(const event& which) const {
+        return which.what == op::fault && all_.text(which, field::name) == "close";
+    }
+
+    /// By no call of its own: the belief lasted until the client was closed, or its release was refused
+    /// because the close had come before it. nowhere: neither.
+    [[nodiscard]] position close_that_gives_back(const belief& which) const {
+        if (which.end == nowhere) {
+            return nowhere;
+        }
+        const auto& end = all_.events[which.end];
+        if (is_close(end)) {
+            return which.end;
+        }
+        const auto* told = end.is_inv(op::release) ? all_.end_of(end) : nullptr;
+        const auto found = closes_.find(end[field::proc]);
+        if (told == nullptr || told->ph != phase::fail || found == closes_.end()) {
+            return nowhere;
+        }
+        const auto next = std::upper_bound(found->second.begin(), found->second.end(), which.end);
+        return next != found->second.end() && *next < end.partner ? *next : nowhere;
+    }
+
     /// The store cannot have let it expire before its last believer's deadline, unless an unbounded
     /// fault came in between.
     void expires(const belief& which) {
@@ -163,11 +188,10 @@ class mutex_builder {
         }
         auto may_end = which.deadline;
         auto because = which.extended;
-        if (which.end != nowhere && all_.events[which.end].what == op::fault &&
-            all_.text(all_.events[which.end], field::name) == "close") {
-            // It was given back by no call of its own.
-            may_end = all_.events[which.end].sim();
-            because = which.end;
+        if (const auto closed = close_that_gives_back(which);
+            closed != nowhere && all_.events[closed].sim() < may_end) {
+            may_end = all_.events[closed].sim();
+            because = closed;
         }
         if (const auto fault = of_.first_excuse(check_id::c2); fault != nowhere) {
             const auto from = std::max(all_.events[fault].sim(), all_.events[times->begin].sim());
@@ -209,6 +233,7 @@ class mutex_builder {
     std::map<text_id, std::vector<mutex_op>> made_;
     std::map<text_id, std::map<std::int64_t, lease_times>> leases_;
     std::map<text_id, std::set<std::int64_t>> granted_;  ///< first fences
+    std::map<text_id, std::vector<position>> closes_;    ///< by process
     std::set<text_id> shared_;
 };
 
