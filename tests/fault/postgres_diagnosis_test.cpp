@@ -132,6 +132,14 @@ TEST(PostgresDiagnosis, FindsMissingRights) {
     EXPECT_EQ(found->what.find("INSERT on lease,"), std::string::npos) << found->what;
     ASSERT_EQ(server.ask("GRANT ALL ON ALL TABLES IN SCHEMA dibs TO app"), "");
     EXPECT_EQ(grade_of(server.url("postgres", "app"), "rights"), grade::ok);
+    ASSERT_EQ(server.ask("ALTER TABLE dibs.lease_grant ENABLE ROW LEVEL SECURITY"), "");
+    postgres_peer blind{server.url("postgres", "app")};
+    const auto hidden = about(blind, "rights");
+    ASSERT_TRUE(hidden);
+    EXPECT_EQ(hidden->state, grade::problem);
+    EXPECT_EQ(hidden->what, "missing: all rows of lease_grant (row level security)");
+    EXPECT_EQ(grade_of(server.url(), "rights"), grade::ok);
+    ASSERT_EQ(server.ask("ALTER TABLE dibs.lease_grant DISABLE ROW LEVEL SECURITY"), "");
     ASSERT_EQ(server.ask("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA dibs FROM PUBLIC"), "");
     postgres_peer powerless{server.url("postgres", "app")};
     const auto more = about(powerless, "rights");

@@ -85,6 +85,41 @@ TEST_F(PostgresRights, WhatIsMissingIsNamed) {
     EXPECT_NE(given.detail.find("table lease"), std::string::npos) << given.detail;
 }
 
+// Whoever does not see a holder would be let in beside it.
+TEST_F(PostgresRights, APolicyThatHidesHoldersIsToldNotGoneBy) {
+    postgres_peer maker{server.url()};
+    ASSERT_EQ(maker.open(), std::error_code{}) << maker.detail;
+    for (const auto& one : documented_rights()) {
+        ASSERT_EQ(server.ask(one), "") << one;
+    }
+    ASSERT_EQ(server.ask("ALTER TABLE dibs.lease_grant ENABLE ROW LEVEL SECURITY; CREATE POLICY "
+                         "own ON dibs.lease_grant TO app USING (false) WITH CHECK (true)"),
+              "");
+    ASSERT_EQ(maker.ask(shared_acquire_of("s", holder_of(1), 2, 2)).what, verdict::granted);
+    ASSERT_EQ(maker.ask(shared_acquire_of("r", holder_of(2), 1, 100)).what, verdict::granted);
+    const auto refused = [](postgres_peer& app) {
+        ASSERT_EQ(app.open(), std::error_code{}) << app.detail;
+        for (const auto& given : {app.ask(shared_acquire_of("s", holder_of(3), 1, 2)),
+                                  app.ask(acquire_of("r", holder_of(4)))}) {
+            EXPECT_EQ(given.took, effect::no);
+            EXPECT_EQ(given.error, errc::permission_denied);
+            EXPECT_NE(given.detail.find("row-level security"), std::string::npos) << given.detail;
+        }
+    };
+    postgres_peer app{server.url("postgres", "app"), 2};
+    refused(app);
+    // What a session has set counts for nothing: behind a pooler it is not ours.
+    ASSERT_EQ(server.ask("ALTER USER app SET row_security = on"), "");
+    postgres_session lent{server.url("postgres", "app")};
+    EXPECT_NE(lent.ask("SELECT * FROM dibs.lease_list_1('', '', 10)").find("row-level security"),
+              std::string::npos);
+    // And a listing shows no key as free that is held.
+    std::optional<core::page> shown;
+    app.opened->list("", "", 10, [&](core::page page) { shown = std::move(page); });
+    ASSERT_TRUE(app.world.run_until([&] { return shown.has_value(); }));
+    EXPECT_EQ(shown->error, errc::permission_denied) << shown->detail;
+}
+
 TEST_F(PostgresRights, WhoMayNotMakeTheTablesIsTold) {
     postgres_peer app{server.url("postgres", "app")};
     EXPECT_EQ(app.open(), errc::permission_denied);

@@ -290,6 +290,11 @@ class examination {
             " AND (c.relname IN ('lease', 'lease_grant', 'lease_ticket', 'lease_waiter', "
             "'lease_epoch') OR (w.at = 1 AND c.relname IN ('lease_format', 'lease_session'))) "
             "AND NOT has_table_privilege(c.oid, w.p) "
+            "UNION ALL SELECT 'all rows of ' || c.relname || ' (row level security)' FROM pg_class "
+            "c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE " +
+            in_schema +
+            " AND c.relname ~ '^lease' AND c.relkind = 'r' AND row_security_active(c.oid) "
             "UNION ALL SELECT 'EXECUTE on ' || p.oid::regprocedure FROM pg_proc p "
             "JOIN pg_namespace n ON n.oid = p.pronamespace WHERE " +
             in_schema +
@@ -365,7 +370,7 @@ std::vector<finding> survey(core::environment env, const address& where) {
         return {{"store", grade::problem, why.detail, ""}};
     }
     const auto put = [&](const std::string& sql) {
-        const auto told = converse(over, env, servers_own_names + sql, patience);
+        const auto told = converse(over, env, as_in_our_sessions + sql, patience);
         return told.result ? rows_of(&told, {}) : rows_of(nullptr, over.fault());
     };
     // By the catalogue, which everybody may read.

@@ -47,7 +47,7 @@ heard ask(engine& through, core::environment env, const std::string& sql) {
     auto between = std::make_shared<exchange>();
     through.submit(urgency::look,
                    std::make_unique<plain_request>(
-                       servers_own_names + sql,
+                       as_in_our_sessions + sql,
                        env.time.now() + patience,
                        [between](const reply* told, const trouble& why, request::outcome) {
                            auto answer = rows_of(told, why);

@@ -28,7 +28,8 @@ using asking = std::function<heard(const std::string& sql)>;
 [[nodiscard]] heard ask(engine& through, core::environment env, const std::string& sql);
 
 /// Before such a question, for sessions that a pooler lends: no function or operator of others is
-/// found in the place of the server's own.
-inline constexpr const char* servers_own_names = "SET LOCAL search_path = pg_catalog, pg_temp; ";
+/// found in the place of the server's own, and no row is hidden by a policy.
+inline constexpr const char* as_in_our_sessions =
+    "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL row_security = off; ";
 
 }  // namespace dibs::store::postgres

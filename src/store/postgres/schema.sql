@@ -12,7 +12,8 @@
 -- What is called from outside has a search_path of its own, which holds for all that it calls: else
 -- somebody who may create in a schema of the caller's path could offer a function or an operator
 -- whose types fit better than the server's own, to be run with the caller's rights. What the short
--- ways call counts on that of the session.
+-- ways call counts on that of the session. So with row_security: a policy that hides rows from some
+-- users would have each of them see other holders, so it is an error instead.
 
 CREATE TABLE {schema}.lease_format (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -255,6 +256,7 @@ RETURNS TABLE (o_what bigint, o_code bigint, o_now bigint, o_first bigint, o_las
                o_entries bigint[], o_firsts bigint[], o_lasts bigint[])
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -903,6 +905,7 @@ $body$;
 CREATE FUNCTION {schema}.lease_watch_1(p_keys text[], p_process text, p_pid integer) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 AS
 $body$
 DECLARE
@@ -927,6 +930,7 @@ $body$;
 CREATE FUNCTION {schema}.lease_unwatch_1(p_keys text[], p_process text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 AS
 $body$
 BEGIN
@@ -949,6 +953,7 @@ RETURNS TABLE (o_key text, o_now bigint, o_fence bigint, o_capacity bigint, o_ho
                o_reason bytea)
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
@@ -1008,6 +1013,7 @@ $body$;
 CREATE FUNCTION {schema}.lease_purge_1(p_after text, p_looks bigint) RETURNS text
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off

@@ -50,6 +50,7 @@ $body$;
 CREATE FUNCTION {schema}.session_begin_1(p_session text, p_formers text[], p_end boolean)
 RETURNS boolean LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 AS
 $body$
 DECLARE
@@ -105,6 +106,7 @@ RETURNS TABLE (o_what bigint, o_code bigint, o_now bigint, o_first bigint, o_las
                o_entries bigint[], o_firsts bigint[], o_lasts bigint[])
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -513,6 +515,7 @@ $body$;
 CREATE FUNCTION {schema}.session_purge_1(p_after text, p_looks bigint) RETURNS text
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
