@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace dibs::testing {
@@ -293,6 +294,26 @@ TEST(PostgresPlace, WhoDoesNotWaitIsToldAtOnceThatTheServerIsReadOnly) {
         EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds{4})
             << words.front();
     }
+}
+
+TEST(PostgresPlace, WhoWaitsWaitsForAStandbyToBePromoted) {
+    const folder here;
+    const postgres_server primary;
+    ASSERT_EQ(run_dibs(here, {"run", "--store", primary.url(), "k", "true"}).status, 0);
+    const postgres_server standby{primary, "second"};
+    const auto echo = [&](std::vector<std::string> wait) {
+        std::vector<std::string> all{"run", "--store", standby.url(), "k"};
+        all.insert(all.end(), wait.begin(), wait.end());
+        all.insert(all.end(), {"--", "echo", "ran"});
+        return dibs_on(here, all);
+    };
+    EXPECT_EQ(process(echo({})).wait().status, 69);
+    process waits(echo({"--wait", "1m"}));
+    std::this_thread::sleep_for(std::chrono::milliseconds{700});
+    EXPECT_FALSE(waits.ended()) << waits.err();
+    standby.promote();
+    const auto told = waits.wait();
+    EXPECT_EQ(told.out, "ran\n") << told.err;
 }
 
 std::string tables_of(const postgres_server& server) {

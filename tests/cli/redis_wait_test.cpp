@@ -3,6 +3,7 @@
 // on the place of a server that comes later, or never.
 #include "support.hpp"
 #include "support/redis_server.hpp"
+#include "support/relay.hpp"
 
 #include <gtest/gtest.h>
 
@@ -108,12 +109,102 @@ TEST_F(AwaitedServer, DoesNotHoldUpASignal) {
     }
 }
 
+TEST_F(AwaitedServer, IsNotUsedByWhoWasStoppedForLongerThanTheWait) {
+    for (const words& given : {words{"run", "k"},
+                               words{"once", "job", "--slot", "s"},
+                               words{"idempotent", "i", "--fingerprint", "f"}}) {
+        auto whole = on(server, given);
+        whole.insert(whole.end(), {"--wait", "1s", "--", "echo", "ran"});
+        process waits(dibs_on(here, whole));
+        std::this_thread::sleep_for(500ms);
+        waits.signal(SIGSTOP);
+        ASSERT_TRUE(server.start());
+        std::this_thread::sleep_for(3s);
+        waits.signal(SIGCONT);
+        const auto told = waits.wait();
+        EXPECT_EQ(told.status, 69) << given.front();
+        EXPECT_EQ(told.out, "");
+        EXPECT_NE(told.err.find("; waited 1.0 s"), std::string::npos) << told.err;
+        server.kill();
+    }
+}
+
 TEST_F(AwaitedServer, IsToldOfWhenItStaysAway) {
     process waits(dibs_on(here, on(server, {"run", "k", "--wait", "1m", "--", "echo", "ran"})));
     EXPECT_TRUE(eventually([&] { return waits.err().find("trying on") != std::string::npos; }))
         << waits.err();
     ASSERT_TRUE(server.start());
     EXPECT_EQ(waits.wait().out, "ran\n");
+}
+
+TEST_F(AwaitedServer, HasItsWholeTimeForAnAnswerWhenItHasCome) {
+    ASSERT_TRUE(server.start());
+    relay way{server.socket()};
+    way.replies({.delay = 300ms});
+    way.cut(true);
+    const auto on_the_way = [&](words given) {
+        given.insert(given.end(), {"--store", way.url(), "--wait", "20s", "--", "echo", "ran"});
+        return dibs_on(here, given);
+    };
+    process runs(on_the_way({"run", "k"}));
+    process once(on_the_way({"once", "job", "--slot", "s"}));
+    process idempotent(on_the_way({"idempotent", "i", "--fingerprint", "f"}));
+    std::this_thread::sleep_for(5s);  // longer than the store's patience
+    way.cut(false);
+    for (auto* one : {&runs, &once, &idempotent}) {
+        const auto told = one->wait();
+        EXPECT_EQ(told.status, 0) << told.err;
+        EXPECT_EQ(told.out, "ran\n");
+    }
+}
+
+TEST_F(AwaitedServer, IsAReplicaUntilItIsPromoted) {
+    ASSERT_TRUE(server.start());
+    ASSERT_EQ(server.ask({"REPLICAOF", "127.0.0.1", "1"}), "OK");
+    const auto at_once = process(dibs_on(here, on(server, {"run", "k", "--", "true"}))).wait();
+    EXPECT_EQ(at_once.status, 69);
+    EXPECT_NE(at_once.err.find("is a replica"), std::string::npos) << at_once.err;
+    process waits(dibs_on(here, on(server, {"run", "k", "--wait", "1m", "--", "echo", "ran"})));
+    std::this_thread::sleep_for(500ms);
+    EXPECT_FALSE(waits.ended()) << waits.err();
+    ASSERT_EQ(server.ask({"REPLICAOF", "NO", "ONE"}), "OK");
+    EXPECT_EQ(waits.wait().out, "ran\n");
+}
+
+TEST_F(AwaitedServer, IsBusyUntilTheScriptHasEnded) {
+    ASSERT_TRUE(server.start());
+    ASSERT_EQ(server.ask({"CONFIG", "SET", "busy-reply-threshold", "100"}), "OK");
+    std::jthread script([&] { (void)server.ask({"EVAL", "while true do end", "0"}); });
+    ASSERT_TRUE(eventually([&] { return server.ask({"PING"}).starts_with("BUSY"); }));
+    const auto in_another = server.url("/3");
+    process waits(
+        dibs_on(here, {"run", "--store", in_another, "k", "--wait", "1m", "--", "echo", "ran"}));
+    std::this_thread::sleep_for(500ms);
+    EXPECT_FALSE(waits.ended()) << waits.err();
+    ASSERT_EQ(server.ask({"SCRIPT", "KILL"}), "OK");
+    EXPECT_EQ(waits.wait().out, "ran\n");
+}
+
+TEST_F(AwaitedServer, IsNotADatabaseThatItDoesNotHave) {
+    ASSERT_TRUE(server.start());
+    const auto told =
+        process(dibs_on(here,
+                        {"run", "--store", server.url("/4711"), "k", "--wait", "1m", "--", "true"}))
+            .wait();
+    EXPECT_EQ(told.status, 78) << told.err;
+}
+
+TEST_F(AwaitedServer, ThatIsNotThereIsToldWithTheKeyByAllThatRunACommand) {
+    for (const words& given : {words{"run", "k"},
+                               words{"once", "k", "--slot", "s"},
+                               words{"idempotent", "k", "--fingerprint", "f"}}) {
+        auto whole = on(server, given);
+        whole.insert(whole.end(), {"--wait", "100ms", "--", "true"});
+        const auto told = process(dibs_on(here, whole)).wait();
+        EXPECT_EQ(told.status, 69) << given.front();
+        EXPECT_TRUE(told.err.starts_with("dibs: \"k")) << told.err;
+        EXPECT_NE(told.err.find("; the command was not started"), std::string::npos) << told.err;
+    }
 }
 
 TEST_F(AwaitedServer, ThatGoesAwayUnderALeaseIsNamedWithTheLoss) {

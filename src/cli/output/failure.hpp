@@ -32,7 +32,7 @@ class reader_gone : public failure {
         : failure(exit_status::input_output, message) {}
 };
 
-/// The store cannot be reached, or takes nobody in: that may pass.
+/// The store cannot be reached, takes nobody in, or refuses as a standby does: that may pass.
 class store_away : public failure {
   public:
     explicit store_away(const std::string& message) : failure(exit_status::unavailable, message) {}

@@ -150,6 +150,10 @@ std::string how_to_lift(std::string_view key) {
            " --lift` ends the hold";
 }
 
+std::string not_started(std::string_view key, std::string_view why) {
+    return quoted_key(key) + ": " + std::string(why) + "; the command was not started";
+}
+
 std::string quoted_key(std::string_view key) {
     return "\"" + core::printable(key) + "\"";
 }

@@ -70,4 +70,7 @@ inline constexpr auto trouble_worth_telling = std::chrono::seconds{5};
 /// A key in quotes, fit for a terminal.
 [[nodiscard]] std::string quoted_key(std::string_view key);
 
+/// That what was to be run under the key was not.
+[[nodiscard]] std::string not_started(std::string_view key, std::string_view why);
+
 }  // namespace dibs::cli

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -97,10 +98,9 @@ class claimed_session {
         guard guarded(how_.grace);
         interruption interrupted(desk, end_by_signal(report_, guarded));
         const auto opened_at = boot_now();
-        auto through = open_awaited(
-            store_, told_command_, {how_.key, how_.wait, how_.quiet}, interrupted.stop());
+        auto through = open_store(interrupted.stop());
         const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - opened_at);
-        acquire_.timeout = std::max(store_patience - spent, milliseconds{100});
+        acquire_.timeout = patience_left(how_.wait, spent);
         acquire_.wait = left_of(acquire_.wait, spent);
         auto found = through ? wait_for_claim(*through, interrupted.stop()) : Claim{};
         if (const int signal = interrupted.finish(); signal != 0) {
@@ -113,6 +113,15 @@ class claimed_session {
         }
         return found.granted ? run_child(*through, found, desk, guarded)
                              : not_granted(*through, found);
+    }
+
+    /// Null: interrupted.
+    std::optional<client> open_store(const std::stop_token& stop) {
+        try {
+            return open_awaited(store_, told_command_, {how_.key, how_.wait, how_.quiet}, stop);
+        } catch (const failure& fault) {
+            throw failure(fault.status(), not_started(how_.key, fault.what()));
+        }
     }
 
     Claim wait_for_claim(client& through, std::stop_token stop) {

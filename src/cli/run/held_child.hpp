@@ -22,9 +22,6 @@
 
 namespace dibs::cli {
 
-/// An unreachable store is told within five seconds, opening it included.
-inline constexpr auto store_patience = std::chrono::milliseconds{4'500};
-
 struct child_terms {
     std::string key;
     std::vector<std::string> command;

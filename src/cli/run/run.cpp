@@ -108,7 +108,7 @@ class run_session {
     }
 
     [[nodiscard]] std::string not_started(const std::string& why) const {
-        return quoted_key(options_.key) + ": " + why + "; the command was not started";
+        return cli::not_started(options_.key, why);
     }
 
     void say_not_started(const std::string& why) {
@@ -142,7 +142,7 @@ class run_session {
         wanted.renew = options_.renew;
         wanted.renew_every = options_.renew_every;
         const auto spent = std::chrono::duration_cast<milliseconds>(boot_now() - opened_at);
-        wanted.timeout = std::max(store_patience - spent, milliseconds{100});
+        wanted.timeout = patience_left(options_.wait, spent);
 
         const char* outer = std::getenv("DIBS_HELD_KEYS");
         const auto all = keys();

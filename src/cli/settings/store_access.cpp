@@ -100,8 +100,7 @@ dibs::client open_client(const store_choice& store, const std::string& command) 
         // Nothing of the command line has been looked at yet: what is wrong is the store.
         const int status = status_of(error);
         const auto why = message.empty() ? redact_url(store.url) + ": " + error.message() : message;
-        if (error == errc::store_unreachable || error == errc::store_busy ||
-            error == errc::timed_out) {
+        if (error == condition::retryable) {
             throw store_away(why);
         }
         throw failure(status == exit_status::usage ? exit_status::configuration : status, why);

@@ -2,6 +2,7 @@
 #include "store/redis/link.hpp"
 
 #include "core/key.hpp"
+#include "store/redis/steps.hpp"
 
 #include <dibs/error.hpp>
 
@@ -61,6 +62,12 @@ bool is_too_old(std::string_view version) noexcept {
         return false;
     }
     return major < 6 || (major == 6 && minor < 2);
+}
+
+/// Of an answer to a greeting: as to a step, since a server that is busy or loads its data may say so first here.
+std::error_code code_of_refusal(std::string_view text) {
+    return text.starts_with("ERR max number of clients") ? make_error_code(errc::store_busy)
+                                                         : answer_to_error(text, false).error;
 }
 
 }  // namespace
@@ -452,9 +459,7 @@ void link::hear_hello(const reply& told) {
                    head.text.starts_with("NOPERM")) {
             greet_in_the_old_way();
         } else {
-            const bool passes = head.text.starts_with("ERR max number of clients");
-            fail(passes ? errc::store_busy : errc::store_refused,
-                 "the server refused: " + core::printable(head.text));
+            fail(code_of_refusal(head.text), "the server refused: " + core::printable(head.text));
         }
         return;
     }
@@ -491,7 +496,7 @@ void link::hear_greeting(const reply& told) {
     const auto& head = told.front();
     if (head.what == kind::push || heard_questions_ >= asked_.size()) {
         if (head.what == kind::error) {
-            fail(errc::store_refused, "the server refused: " + core::printable(head.text));
+            fail(code_of_refusal(head.text), "the server refused: " + core::printable(head.text));
         }
         return;
     }
@@ -510,9 +515,8 @@ void link::hear_greeting(const reply& told) {
             break;  // a name is for people: whoever may not set it goes without
         case question::select:
             if (head.what == kind::error) {
-                fail(head.text.starts_with("NOAUTH") || head.text.starts_with("NOPERM")
-                         ? errc::permission_denied
-                         : errc::store_refused,
+                fail(head.text.starts_with("ERR DB index") ? errc::invalid_url
+                                                           : code_of_refusal(head.text),
                      "database " + std::to_string(where_.database) +
                          " cannot be used: " + core::printable(head.text));
             }
