@@ -34,15 +34,32 @@ class call_bell : public doorbell {
     std::atomic<int> left_{2};
 };
 
+/// Of this thread's bell. A word without a destructor: it can still be read when the bell has gone.
+thread_local constinit bool bell_gone = false;
+
+class bell_of_thread {
+  public:
+    bell_of_thread() = default;
+    ~bell_of_thread() { bell_gone = true; }
+    bell_of_thread(const bell_of_thread&) = delete;
+    bell_of_thread& operator=(const bell_of_thread&) = delete;
+
+    const std::shared_ptr<call_bell> bell = std::make_shared<call_bell>();
+};
+
 /// One per thread, reused, since most calls are short. Nested calls (a callback that calls the
-/// client) make their own.
+/// client) make their own, and so do those from destructors of static objects, which run on the main
+/// thread after what is local to it has gone.
 std::shared_ptr<call_bell> free_bell() {
-    thread_local auto cached = std::make_shared<call_bell>();
-    if (cached.use_count() > 1) {
+    if (bell_gone) {
         return std::make_shared<call_bell>();
     }
-    cached->reset();
-    return cached;
+    thread_local const bell_of_thread mine;
+    if (mine.bell.use_count() > 1) {
+        return std::make_shared<call_bell>();
+    }
+    mine.bell->reset();
+    return mine.bell;
 }
 
 }  // namespace

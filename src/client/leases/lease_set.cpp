@@ -111,10 +111,11 @@ release_outcome lease_set::release(std::error_code& error) noexcept {
             given.push_back(handle);
         }
     }
-    if (given.size() < size() || given.empty() || given.front()->core->closed()) {
+    if (given.empty() || given.front()->core->closed()) {
         return release_outcome::not_held;
     }
-    auto outcome = release_outcome::released;
+    // One that was moved out, or handed over, is no more reason to keep the others than one that was lost.
+    auto outcome = given.size() < size() ? release_outcome::not_held : release_outcome::released;
     given.front()->core->run([&](core::task done) {
         auto& core = *given.front()->core;
         if (core.closed()) {

@@ -191,6 +191,20 @@ TEST(ClientShared, SeveralKeysAreTakenAllOrNone) {
     EXPECT_EQ(error, errc::invalid_key);
 }
 
+TEST(ClientShared, ASetGivesBackWhatIsLeftOfIt) {
+    client through{"memory:"};
+    auto all = through.acquire_all({"a", "b", "c"});
+    ASSERT_TRUE(all);
+    const auto text = (*all)[0].hand_over();
+    const auto moved_out = std::move((*all)[1]);
+    EXPECT_EQ(all->release(), release_outcome::not_held) << "not all of it was its own";
+    EXPECT_FALSE(through.try_acquire("a")) << "whoever has the text has it";
+    EXPECT_TRUE(moved_out.held());
+    EXPECT_FALSE((*all)[2].held());
+    EXPECT_TRUE(through.try_acquire("c"));
+    EXPECT_EQ(all->release(), release_outcome::not_held);
+}
+
 TEST(ClientShared, TheLossOfOneKeyIsToldForAll) {
     const auto space = some_space();
     client through{space};

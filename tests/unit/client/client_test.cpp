@@ -12,9 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -305,6 +308,46 @@ TEST(Client, LeasesMayOutliveTheirClient) {
     EXPECT_EQ(outliving[1].hand_over(code), "");
     EXPECT_TRUE(code);
     outliving.clear();  // the last of them takes the rest of the client with it
+}
+
+namespace {
+
+/// A service of an application that is a static object, as many are: it calls when the program ends.
+class static_service {
+  public:
+    ~static_service() {
+        // Who uses what the thread has freed writes into one of these.
+        std::vector<std::unique_ptr<std::array<char, 24>>> blocks(100);
+        for (auto& one : blocks) {
+            one = std::make_unique<std::array<char, 24>>();
+        }
+        const bool well = held && held->release() == release_outcome::released &&
+                          through.try_acquire("at the end").has_value() &&
+                          through.stats().granted == 2;
+        const bool untouched = std::all_of(blocks.begin(), blocks.end(), [](const auto& one) {
+            return *one == std::array<char, 24>{};
+        });
+        if (!well || !untouched) {
+            ::_exit(1);
+        }
+    }
+
+    client through{"memory:"};
+    std::optional<lease> held;
+};
+
+}  // namespace
+
+TEST(ClientDeathTest, IsUsedByTheDestructorOfAStaticObject) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            static static_service service;
+            service.held = service.through.try_acquire("k");
+            std::exit(0);
+        },
+        ::testing::ExitedWithCode(0),
+        "");
 }
 
 TEST(Client, ManyHandlesThatOutliveTheirClientGoFromManyThreads) {
