@@ -63,9 +63,10 @@ std::unique_ptr<recipes::sealer> sealer_for(const token_options& wanted,
     if (!wanted.plaintext && name != "sqlite" && name != "memory") {
         throw configuration_error(
             "store " + store.shown +
-            ": tokens would lie there unencrypted. Make a key with `dibs token new-key`, and give "
-            "it to all who share the token (--seal-key FILE, or DIBS_SEAL_KEYS); or say "
-            "--plaintext");
+            ": tokens would lie there unencrypted. Make a key in a file for you alone, with "
+            "`(umask "
+            "077; dibs token new-key > FILE)`, and give it to all who share the token (--seal-key "
+            "FILE, or DIBS_SEAL_KEYS); or say --plaintext");
     }
     return nullptr;
 }
