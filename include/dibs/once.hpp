@@ -118,10 +118,11 @@ struct once_options {
 struct once_context {
     std::string job;
     std::string slot;
-    unsigned attempt = 1;         ///< of this slot, crashes counted
-    std::string idempotency_key;  ///< JOB/SLOT: the same for each attempt
-    std::uint64_t fence = 0;      ///< larger than that of every earlier attempt of this slot
-    std::stop_token stop;         ///< requested when the lease is lost, or the caller's stop is
+    unsigned attempt = 1;  ///< of this slot, crashes counted
+    std::string
+        idempotency_key;  ///< JOB/SLOT, the same for each attempt; `/` and `%` of the job as in a URL
+    std::uint64_t fence = 0;  ///< larger than that of every earlier attempt of this slot
+    std::stop_token stop;     ///< requested when the lease is lost, or the caller's stop is
 };
 
 enum class once_outcome : std::uint8_t {

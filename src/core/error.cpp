@@ -26,7 +26,7 @@ class code_category final : public std::error_category {
             case errc::lease_expired:
                 return "the lease has expired";
             case errc::lease_taken:
-                return "the lease has expired and another holder has the key";
+                return "another holder has the key";
             case errc::lease_gone:
                 return "the store no longer knows the lease";
             case errc::lease_revoked:

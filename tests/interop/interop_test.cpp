@@ -221,6 +221,8 @@ TEST_P(Strangers, AreShownAsWhatTheyAre) {
     const auto refused = dibs({"run", "-v", key, "--", "true"});
     EXPECT_NE(refused.err.find("is held by another program, "), std::string::npos) << refused.err;
     EXPECT_EQ(refused.err.find(value()), std::string::npos) << "their secret is told";
+    const auto broken = dibs({"break", key, "--fence", "1", "--yes"});
+    EXPECT_NE(broken.err.find("is ended by its own means"), std::string::npos) << broken.err;
     const auto record = json::parse(dibs({"show", key, "--json"}).out);
     EXPECT_EQ(record["holders"].at(0)["fence"], 0);
     EXPECT_LE(record["holders"].at(0)["remaining_ms"], 60'000);

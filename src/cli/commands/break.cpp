@@ -73,10 +73,18 @@ bool wants_it(const std::string& question) {
     return answer == "y" || answer == "Y" || answer == "yes";
 }
 
+/// It has no fence that could be named.
+bool is_of_another_program(const dibs::record& record) {
+    return !record.holders.empty() && record.holders.front().fence == 0;
+}
+
 failure moved_on(const std::string& key, std::uint64_t fence, const dibs::record& record) {
     return {exit_status::held,
             "nothing was done: fence " + std::to_string(fence) + " of " + quoted_key(key) +
-                " is not the holder's (any more); it " + describe_state(record)};
+                " is not the holder's (any more); it " + describe_state(record) +
+                (is_of_another_program(record)
+                     ? "; a lock of another program is ended by its own means (on Redis: DEL)"
+                     : "")};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/supervisor/boot_time.hpp"
 #include "client/recipes/slot_run.hpp"
 #include "core/key.hpp"
+#include "recipes/once/slot_record.hpp"
 
 #include <dibs/dibs.hpp>
 
@@ -139,10 +140,11 @@ class once_session final : public claimed_session<detail::slot_claim> {
         const auto& slot = options_.terms;
         report_.fence = held.last_fence();
         auto terms = terms_of_child();
-        terms.variables = {"DIBS_JOB=" + slot.job,
-                           "DIBS_SLOT=" + slot.slot,
-                           "DIBS_ATTEMPT=" + std::to_string(found.mine.attempt),
-                           "DIBS_IDEMPOTENCY_KEY=" + slot.job + "/" + slot.slot};
+        terms.variables = {
+            "DIBS_JOB=" + slot.job,
+            "DIBS_SLOT=" + slot.slot,
+            "DIBS_ATTEMPT=" + std::to_string(found.mine.attempt),
+            "DIBS_IDEMPOTENCY_KEY=" + recipes::idempotency_key_of(slot.job, slot.slot)};
         std::optional<output_tail> tail;
         if (options_.keep_output > 0) {
             tail.emplace(options_.keep_output);

@@ -62,7 +62,12 @@ bool went_well(handle_outcome& told,
         return true;
     }
     const auto why = make_error_code(reason_of(given.lost));
-    complain(told, core, why, why.message() + "; the handle is worthless");
+    complain(told,
+             core,
+             why,
+             why.message() +
+                 (why == errc::lease_gone ? ", or it was taken from another store" : "") +
+                 "; the handle is worthless here");
     return false;
 }
 

@@ -3,6 +3,7 @@
 #include "client/complaint.hpp"
 #include "client/recipes/slot_plan.hpp"
 #include "client/recipes/slot_run.hpp"
+#include "recipes/once/slot_record.hpp"
 
 #include <dibs/client.hpp>
 #include <dibs/once.hpp>
@@ -194,7 +195,7 @@ void run_granted(client& through,
     context.job = terms.job;
     context.slot = terms.slot;
     context.attempt = claim.mine.attempt;
-    context.idempotency_key = terms.job + "/" + terms.slot;
+    context.idempotency_key = recipes::idempotency_key_of(terms.job, terms.slot);
     context.fence = held.last_fence();
     result.here = true;
     result.attempt = claim.mine.attempt;

@@ -153,6 +153,20 @@ std::string key_of_slot(std::string_view job, std::string_view slot) {
     return std::string(job) + "@" + std::string(slot);
 }
 
+std::string idempotency_key_of(std::string_view job, std::string_view slot) {
+    std::string key;
+    for (const char one : job) {
+        if (one == '/') {
+            key += "%2F";
+        } else if (one == '%') {
+            key += "%25";
+        } else {
+            key += one;
+        }
+    }
+    return key + "/" + std::string(slot);
+}
+
 std::string key_of_skip(std::string_view job, std::string_view slot, std::string_view host) {
     return key_of_slot(job, slot) + "#skip:" + std::string(host);
 }

@@ -71,6 +71,8 @@ struct slot_record {
 [[nodiscard]] std::string key_of_horizon(std::string_view job);
 /// Held while a slot of the job is run in turn.
 [[nodiscard]] std::string key_of_turn(std::string_view job);
+/// For whatever the job calls: JOB/SLOT, with `/` and `%` of the job as in a URL, so that two slots have never the same.
+[[nodiscard]] std::string idempotency_key_of(std::string_view job, std::string_view slot);
 /// Empty when it may be the name of a slot; else why not.
 [[nodiscard]] std::string fault_of_slot(std::string_view slot);
 

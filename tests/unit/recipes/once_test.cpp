@@ -833,6 +833,13 @@ TEST(SlotRecord, SurvivesTheWayThroughText) {
               slot_state::interrupted);
 }
 
+TEST(SlotRecord, NoTwoSlotsHaveTheSameIdempotencyKey) {
+    EXPECT_EQ(idempotency_key_of("nightly", "2026-11-29[Europe/Berlin]"),
+              "nightly/2026-11-29[Europe/Berlin]");
+    EXPECT_NE(idempotency_key_of("a/b", "c"), idempotency_key_of("a", "b/c"));
+    EXPECT_NE(idempotency_key_of("a/b", "c"), idempotency_key_of("a%2Fb", "c"));
+}
+
 TEST(SlotRecord, KeysOfDifferentThingsDiffer) {
     EXPECT_EQ(key_of_slot("a@b", "c"), "a@b@c");
     EXPECT_NE(fault_of_slot("b@c"), "") << "or it would be the slot of another job";
