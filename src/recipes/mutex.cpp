@@ -937,6 +937,12 @@ void mutex::farewell_answered(const std::shared_ptr<farewell>& which, const repl
         }
         told.error = given.error;
         told.detail = given.detail;
+        if (which->in_doubt && given.took == core::effect::no) {
+            // That this try was not executed says nothing of the one before.
+            told.error = errc::outcome_unknown;
+            told.detail = "an earlier try was not answered; of the last one: " +
+                          (given.detail.empty() ? given.error.message() : given.detail);
+        }
         undo_.settle({.key = which->asked.key,
                       .holder = which->asked.holder,
                       .ttl = which->lease->terms.ttl,

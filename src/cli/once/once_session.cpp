@@ -189,7 +189,9 @@ class once_session final : public claimed_session<detail::slot_claim> {
         auto verdict = judge(terms, end, ended);
         if (ended.release_error && !verdict.lost()) {
             verdict.remark =
-                "the outcome of " + quoted_key(terms.key) + " could not be recorded (" +
+                "the outcome of " + quoted_key(terms.key) +
+                (ended.release_error == condition::outcome_unknown ? " may not have been recorded ("
+                                                                   : " could not be recorded (") +
                 ended.release_error.message() +
                 (slot.at_most_once ? "); it counts as never ended, and is not run again"
                                    : "); another host may run it again");

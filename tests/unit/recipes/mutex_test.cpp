@@ -581,6 +581,37 @@ TEST_F(Mutex, AReleaseInDoubtIsCarriedOnInTheBackground) {
     EXPECT_TRUE(there.holders().empty());
 }
 
+TEST_F(Mutex, AResultInDoubtStaysSoWhenLaterTriesAreRefused) {
+    const auto lease = here.take(terms_of());
+    std::size_t tries = 0;
+    here.line.plan = [&](std::size_t, const auto&) {
+        return tries++ == 0 ? fault::doubt : fault::refuse;
+    };
+    std::optional<release_reply> told;
+    here.keys.release(lease,
+                      core::result_to_keep{.value = "r", .fresh = 1h, .keep = 1h},
+                      [&](release_reply reply) { told = std::move(reply); });
+    world.advance(10s);
+    ASSERT_TRUE(told);
+    EXPECT_GT(tries, 1U);
+    EXPECT_EQ(told->error, condition::outcome_unknown);
+    EXPECT_NE(told->detail.find("an earlier try"), std::string::npos) << told->detail;
+
+    // Without one in doubt it is surely not kept.
+    here.line.plan = {};
+    const auto other = here.take(terms_of(), "other");
+    ASSERT_TRUE(other);
+    here.line.plan = [](std::size_t, const auto&) { return fault::refuse; };
+    told.reset();
+    here.keys.release(other,
+                      core::result_to_keep{.value = "r", .fresh = 1h, .keep = 1h},
+                      [&](release_reply reply) { told = std::move(reply); });
+    world.advance(10s);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->error, condition::retryable);
+    here.line.plan = {};
+}
+
 TEST_F(Mutex, AReleaseOfALostLeaseFindsItNotHeld) {
     auto terms = terms_of();
     terms.lease.renew_every = 0s;
