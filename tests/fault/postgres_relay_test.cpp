@@ -23,6 +23,31 @@ struct PostgresRelay : ::testing::Test {
 
 }  // namespace
 
+// As after a failover: the host that was the primary is gone without a word.
+TEST_F(PostgresRelay, AHostThatSaysNothingDoesNotStandBeforeTheNextOne) {
+    const auto dumb = "127.0.0.1:" + std::to_string(between.port());
+    const auto sound = "127.0.0.1:" + std::to_string(server.port());
+    const std::string options = "/postgres?target_session_attrs=read-write";
+    between.swallow_all();
+    int client = 10;
+    for (const auto& hosts :
+         {dumb + "," + sound, sound + "," + dumb, dumb + "," + dumb + "," + sound}) {
+        postgres_peer other{"postgres://postgres@" + hosts + options, ++client};
+        ASSERT_EQ(other.open(), std::error_code{}) << hosts << ": " << other.detail;
+        EXPECT_EQ(other.ask(acquire_of(hosts, holder_of(1))).what, verdict::granted);
+    }
+    postgres_peer none{"postgres://postgres@" + dumb + "," + dumb + options, ++client};
+    EXPECT_EQ(none.open(), errc::store_unreachable);
+
+    // And one that falls silent later.
+    between.heal();
+    postgres_peer later{"postgres://postgres@" + dumb + "," + sound + options, ++client};
+    ASSERT_EQ(later.open(), std::error_code{}) << later.detail;
+    between.swallow_all();
+    between.cut();
+    EXPECT_EQ(later.insist(acquire_of("k", holder_of(2))).what, verdict::granted);
+}
+
 TEST_F(PostgresRelay, ACutAnywhereInAnAnswerLeavesDoubtOrTheAnswer) {
     open();
     int in_doubt = 0;

@@ -12,12 +12,12 @@ namespace dibs::store::postgres {
 
 using namespace std::chrono_literals;
 
-trouble greeted(link& over, core::environment env, const address& where) {
+trouble greeted(link& over, core::environment env) {
     while (over.at() != link::phase::closed && !over.ready()) {
         const auto left = over.patience_ends() - env.time.now();
         if (left <= 0ns) {
-            over.fail({errc::store_unreachable, where.shown + ": the server does not answer"});
-            break;
+            over.no_answer(env.time.now());
+            continue;
         }
         remote::wait_for(over.descriptor(), over.wanted(), left);
         over.go_on(env.time.now());

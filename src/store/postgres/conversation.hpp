@@ -4,7 +4,6 @@
 // uses it.
 
 #include "core/environment.hpp"
-#include "store/postgres/address.hpp"
 #include "store/postgres/link.hpp"
 
 #include <string>
@@ -12,7 +11,7 @@
 namespace dibs::store::postgres {
 
 /// Until an open connection is ready. Why it is not.
-[[nodiscard]] trouble greeted(link& over, core::environment env, const address& where);
+[[nodiscard]] trouble greeted(link& over, core::environment env);
 
 /// One text of statements; the last result. No result: the connection is closed, see its fault.
 [[nodiscard]] reply converse(link& over,

@@ -366,7 +366,7 @@ std::vector<finding> survey(core::environment env, const address& where) {
     const statements none{where.quoted_schema()};
     link over{where, none, ""};
     over.open(env.time.now());
-    if (auto why = greeted(over, env, where); why.error) {
+    if (auto why = greeted(over, env); why.error) {
         return {{"store", grade::problem, why.detail, ""}};
     }
     const auto put = [&](const std::string& sql) {

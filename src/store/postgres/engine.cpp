@@ -72,7 +72,7 @@ trouble engine::start() {
         return {errc::store_unreachable, "no event descriptor"};
     }
     work_.by.open(env_.time.now());
-    if (auto why = greeted(work_.by, env_, where_); why.error) {
+    if (auto why = greeted(work_.by, env_); why.error) {
         return why;
     }
     if (self_->own && work_.by.pooled()) {
@@ -80,7 +80,7 @@ trouble engine::start() {
             return why;
         }
         work_.by.stays(env_.time.now());
-        if (auto why = greeted(work_.by, env_, where_); why.error) {
+        if (auto why = greeted(work_.by, env_); why.error) {
             return why;
         }
     }
@@ -90,7 +90,7 @@ trouble engine::start() {
     pooled_ = work_.by.pooled() && !self_->own;
     work_.by.statements_exist(env_.time.now());
     ear_.by.statements_exist(env_.time.now());
-    if (auto why = greeted(work_.by, env_, where_); why.error) {
+    if (auto why = greeted(work_.by, env_); why.error) {
         return why;
     }
     work_.used = true;
@@ -206,8 +206,10 @@ void engine::keep(channel& which, core::instant now, letters& told) {
     }
     if (!which.by.ready()) {
         if (now >= which.by.patience_ends()) {
-            which.by.fail({errc::store_unreachable, where_.shown + ": the server does not answer"});
-            broke(which, now, told);
+            which.by.no_answer(now);
+            if (which.by.at() == link::phase::closed) {
+                broke(which, now, told);
+            }
         }
         return;
     }

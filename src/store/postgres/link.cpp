@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -81,21 +82,49 @@ std::optional<server_error> error_of(const PGresult* told) {
 }  // namespace
 
 void link::open(core::instant now) {
+    order_ = hosts_of(where_.uri);
+    begun_with_ = 1;
+    connect(now);
+}
+
+void link::no_answer(core::instant now) {
+    if (phase_ == phase::connecting && begun_with_ < order_.count) {
+        ++begun_with_;
+        order_ = next_first(std::move(order_));
+        connect(now);
+        return;
+    }
+    fail({errc::store_unreachable, where_.shown + ": the server does not answer"});
+}
+
+void link::connect(core::instant now) {
     close();
     opened_ = now;
     heard_ = now;
     const auto name = "dibs " + std::to_string(::getpid());
     // What comes later wins: the URL over these, and these over nothing. But for the encoding: in
     // another one our UTF-8 would be other keys, of which those in UTF-8 know nothing.
-    constexpr std::array<const char*, 8> names{"keepalives_idle",
-                                               "keepalives_interval",
-                                               "keepalives_count",
-                                               "fallback_application_name",
-                                               "dbname",
-                                               "client_encoding",
-                                               nullptr};
-    const std::array<const char*, 8> values{
-        "10", "5", "3", name.c_str(), where_.uri.c_str(), "UTF8", nullptr};
+    constexpr std::array<const char*, 10> names{"keepalives_idle",
+                                                "keepalives_interval",
+                                                "keepalives_count",
+                                                "fallback_application_name",
+                                                "dbname",
+                                                "client_encoding",
+                                                "host",
+                                                "hostaddr",
+                                                "port",
+                                                nullptr};
+    // Empty ones count for nothing.
+    const std::array<const char*, 10> values{"10",
+                                             "5",
+                                             "3",
+                                             name.c_str(),
+                                             where_.uri.c_str(),
+                                             "UTF8",
+                                             order_.hosts.c_str(),
+                                             order_.addresses.c_str(),
+                                             order_.ports.c_str(),
+                                             nullptr};
     connection_.reset(::PQconnectStartParams(names.data(), values.data(), 1));
     if (!connection_) {
         fail({errc::store_unreachable, where_.shown + ": no memory for a connection"});
@@ -154,7 +183,8 @@ void link::broke() {
 }
 
 core::instant link::patience_ends() const noexcept {
-    return opened_ + patience;
+    const auto shares = phase_ == phase::connecting ? static_cast<std::int64_t>(order_.count) : 1;
+    return opened_ + patience / shares;
 }
 
 void link::note_warning(void* self, const PGresult* told) {

@@ -16,6 +16,7 @@
 #include "core/time.hpp"
 #include "store/postgres/address.hpp"
 #include "store/postgres/carrier.hpp"
+#include "store/postgres/host_order.hpp"
 #include "store/postgres/statements.hpp"
 #include "store/postgres/trouble.hpp"
 #include "store/postgres/wire.hpp"
@@ -52,6 +53,8 @@ class link final : public carrier {
     /// the host's resolver does.
     void open(core::instant now);
     void close() noexcept;
+    /// Its patience is over: goes on with the next host of the URL, each for its share of the patience, else fails.
+    void no_answer(core::instant now);
     void fail(trouble why) noexcept;
     /// In a forked child: lets go of the connection, which is the parent's, without a word to the
     /// server.
@@ -107,6 +110,7 @@ class link final : public carrier {
     enum class question : std::uint8_t { none, who, settings, begin, prepare };
 
     static void note_warning(void* self, const PGresult* told);
+    void connect(core::instant now);
     void poll_connecting(core::instant now);
     void ask(question what);
     void prepare_next();
@@ -133,6 +137,8 @@ class link final : public carrier {
     bool busy_ = false;
     bool ended_ = false;  ///< the server said so
     question asked_ = question::none;
+    host_order order_;
+    std::size_t begun_with_ = 1;  ///< how many of the hosts since it was opened
     core::instant opened_{};
     core::instant heard_{};
     result_ptr last_;

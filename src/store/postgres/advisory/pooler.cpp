@@ -53,7 +53,7 @@ trouble check_pooler(link& over, core::environment env, const address& where) {
     const statements none{where.quoted_schema()};
     link other{where, none, ""};
     other.open(env.time.now());
-    if (auto why = greeted(other, env, where); why.error) {
+    if (auto why = greeted(other, env); why.error) {
         return why;
     }
     const int others = session_of(other, env, "BEGIN; ");
