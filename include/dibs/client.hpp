@@ -73,12 +73,18 @@ class client_options {
 /// Thread safety: all members but the destructor and moves may be called from any thread at the
 /// same time. The destructor waits shortly for releases under way; leases that are still held then
 /// are given back, and their handles are lost. In a forked child the client cannot be used
-/// (errc::unsupported), and its destruction changes nothing there: make another one.
+/// (errc::unsupported), and its destruction changes nothing there: make another one. A static object
+/// may have a client and use it in its destructor, unless other threads still do.
+///
+/// Without memory, and without a thread to request the first loss of a lease on, the process is
+/// terminated, since the members that tell an error by its code do not throw; its leases end then as
+/// those of any process that dies.
 class client {
   public:
-    /// Opens a store by its URL: `sqlite:/var/lib/app/locks.db`, `memory:`. Errors:
-    /// invalid_argument, retryable (it cannot be reached now), errc::store_damaged,
-    /// errc::permission_denied.
+    /// Opens a store by its URL: `sqlite:/var/lib/app/locks.db`, `redis://HOST`, `postgres://HOST/DB`,
+    /// `memory:`. Errors: invalid_argument, retryable (it cannot be reached now), errc::store_damaged,
+    /// errc::permission_denied, errc::unsupported; and the system's own, such as
+    /// std::errc::too_many_files_open, when it has no descriptor or thread left for the client.
     explicit client(std::string_view store_url, client_options options = {});
     client(std::string_view store_url, client_options options, std::error_code& error) noexcept;
 

@@ -85,7 +85,9 @@ class lease {
     [[nodiscard]] std::uint64_t last_fence() const noexcept;
 
     /// Requested once, on a thread of the client's, when the lease is lost (or `notice` before its
-    /// deadline). Not requested by release. A callback may destroy the handle; it must not throw.
+    /// deadline). Not requested by release. A callback may destroy the handle and call the client; it
+    /// must not throw. Those of all leases of a client run one after the other, so one that takes its
+    /// time keeps the others waiting: held() never waits.
     [[nodiscard]] std::stop_token lost() const noexcept;
 
     /// Why it is lost; zero while it is not. After a release that returned not_held: why it was not.

@@ -56,7 +56,8 @@ class lease_set {
     /// Requested once, when the first of them is lost. As lease::lost.
     [[nodiscard]] std::stop_token lost() const noexcept;
 
-    /// Gives all back; `released` when all of them were held to this moment. Errors: of the first
+    /// Gives all back; `released` when all of them were held to this moment, and none was moved out or
+    /// handed over, which stays where it is. Errors: of the first
     /// one that could not be given back; the others were given back all the same.
     [[nodiscard]] release_outcome release();
     [[nodiscard]] release_outcome release(std::error_code& error) noexcept;

@@ -90,7 +90,8 @@ struct once_options {
     /// Never run a slot again that was started, also after a crash.
     bool at_most_once = false;
 
-    /// How long an outcome is remembered; at least an hour, and longer than a slot. Zero: two slots, at least a week.
+    /// How long an outcome is remembered; at least an hour, and longer than a slot. `forever` is allowed. Zero: two slots, at
+    /// least a week.
     std::chrono::milliseconds keep = std::chrono::milliseconds::zero();
 
     /// A call so much before the beginning of a slot means that slot: timers of different hosts differ. Less than half of the

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -73,7 +74,9 @@ void sync_folder(const std::filesystem::path& file) {
 class fence_file {
   public:
     fence_file(const std::filesystem::path& file, milliseconds wait)
-        : path_(file.string() + ".fence"), opened_(open_locked(path_, clock::now() + wait)) {}
+        : path_(file.string() + ".fence"),
+          opened_(
+              open_locked(path_, clock::now() + std::clamp(wait, milliseconds{0}, longest_wait))) {}
 
     /// 0: none yet.
     [[nodiscard]] std::uint64_t newest() const {
@@ -109,6 +112,9 @@ class fence_file {
   private:
     static constexpr std::size_t digits = 20;
     static constexpr ssize_t width = digits + 1;
+
+    /// Ten years: what is added to the clock must not overflow it.
+    static constexpr milliseconds longest_wait = std::chrono::hours{24 * 365 * 10};
 
     static descriptor open_locked(const std::filesystem::path& path, clock::time_point until) {
         while (true) {

@@ -94,6 +94,18 @@ TEST_F(FencedFile, AWriterThatStandsStillMakesOthersWaitForAWhile) {
     EXPECT_TRUE(write_fenced(file_, "six", 6));
 }
 
+TEST_F(FencedFile, AWaitWithoutEndIsNone) {
+    EXPECT_TRUE(write_fenced(file_, "five", 5));
+    const int other = ::open((file_.string() + ".fence").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(::flock(other, LOCK_EX), 0);
+    std::jthread later([&] {
+        std::this_thread::sleep_for(50ms);
+        ::close(other);
+    });
+    EXPECT_TRUE(write_fenced(file_, "six", 6, std::chrono::milliseconds::max()));
+    EXPECT_TRUE(write_fenced(file_, "seven", 7, std::chrono::milliseconds::min()));
+}
+
 TEST_F(FencedFile, WritersThatMeetAndDieLeaveTheContentOfTheNewest) {
     const std::string body(20'000, 'x');
     for (int round = 0; round < 5; ++round) {

@@ -8,6 +8,7 @@
 
 #include <dibs/cached_value.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -18,10 +19,12 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-microseconds in_microseconds(milliseconds span) {
-    return span >= std::chrono::duration_cast<milliseconds>(microseconds::max())
-               ? microseconds::max()
-               : microseconds(span);
+/// What is too long to be told in the smaller unit is without end, and less than nothing is nothing.
+template <typename Smaller>
+Smaller told_in(milliseconds span) {
+    return span >= std::chrono::duration_cast<milliseconds>(Smaller::max())
+               ? Smaller::max()
+               : Smaller(std::max(span, milliseconds::zero()));
 }
 
 recipes::fetched brought_by(const cached_text::fetcher& fetch,
@@ -38,14 +41,14 @@ recipes::fetched brought_by(const cached_text::fetcher& fetch,
         auto brought = fetch(with);
         told.how = recipes::fetched::ending::good;
         told.value = std::move(brought.value);
-        told.life = in_microseconds(brought.life);
+        told.life = told_in<microseconds>(brought.life);
         told.successor = std::move(brought.successor);
     } catch (const fetch_failure& fault) {
         told.how = fault.is_refusal()    ? recipes::fetched::ending::refused
                    : fault.is_in_doubt() ? recipes::fetched::ending::unknown
                                          : recipes::fetched::ending::failed;
         if (fault.pause()) {
-            told.retry_after = in_microseconds(*fault.pause());
+            told.retry_after = told_in<microseconds>(*fault.pause());
         }
         told.trouble = fault.what();
     }
@@ -118,10 +121,8 @@ namespace {
 
 recipes::cached_wish wish_of(const get_options& options) {
     recipes::cached_wish wish;
-    wish.wait = options.wait >= std::chrono::duration_cast<milliseconds>(core::nanoseconds::max())
-                    ? core::nanoseconds::max()
-                    : core::nanoseconds(options.wait);
-    wish.min_life = in_microseconds(options.min_life);
+    wish.wait = told_in<core::nanoseconds>(options.wait);
+    wish.min_life = told_in<microseconds>(options.min_life);
     return wish;
 }
 
@@ -164,7 +165,7 @@ void cached_text::reject(std::string_view value) {
 
 void cached_text::forget(milliseconds wait) {
     std::string message;
-    const auto outcome = state_->forget(wait, message);
+    const auto outcome = state_->forget(told_in<core::nanoseconds>(wait), message);
     if (outcome.error) {
         throw dibs::error(outcome.error, message);
     }

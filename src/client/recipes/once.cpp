@@ -8,6 +8,7 @@
 #include <dibs/client.hpp>
 #include <dibs/once.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace dibs {
@@ -58,8 +59,9 @@ detail::slot_plan plan_of(const recipes::schedule& when, const once_options& opt
                                                             : core::microseconds(options.early);
     detail::slot_plan made{when, when.at(detail::wall_now(), early), options.at_most_once, {}};
     made.due.most = options.missed_max;
-    made.due.late = options.late > milliseconds::zero() ? core::microseconds(options.late)
-                                                        : detail::usual_late(when);
+    made.due.late = options.late > milliseconds::zero()
+                        ? core::microseconds(std::min(options.late, detail::as_good_as_forever))
+                        : detail::usual_late(when);
     switch (options.missed) {
         case missed::none:
             made.due.policy = recipes::missed_slots::none;
@@ -103,8 +105,7 @@ std::string fault_of_terms(const planned_times& when, const once_options& option
     if (!when.plan && (options.missed != missed::last || options.early > milliseconds::zero())) {
         return "missed and early go with every() and cron() alone";
     }
-    if (when.plan && options.early > milliseconds::zero() &&
-        core::microseconds(options.early) > when.plan->most_early()) {
+    if (when.plan && options.early > std::chrono::floor<milliseconds>(when.plan->most_early())) {
         return "early must be at most half of the shortest slot";
     }
     if (options.missed == missed::none && !when.of_expression &&
@@ -127,14 +128,14 @@ detail::slot_terms terms_of(std::string_view job,
     terms.acquire.ttl = options.ttl;
     terms.acquire.wait = options.wait;
     terms.retries = options.retries;
-    terms.backoff = options.backoff;
+    terms.backoff = std::min(options.backoff, detail::as_good_as_forever);
     terms.at_most_once = options.at_most_once;
     terms.again = options.again;
     terms.in_turn = options.overlap == overlap::forbid ||
                     (options.overlap == overlap::usual && options.missed == missed::all);
     terms.keep =
         options.keep != milliseconds::zero()
-            ? options.keep
+            ? std::min(options.keep, detail::as_good_as_forever)
             : detail::usual_keep(
                   slot_length_of(when, options), options.retries, options.backoff, options.ttl);
     return terms;

@@ -22,8 +22,11 @@ std::chrono::milliseconds usual_keep(std::chrono::milliseconds slot_length,
     using std::chrono::milliseconds;
     constexpr milliseconds a_week = std::chrono::hours{7 * 24};
     constexpr milliseconds longest_backoff = std::chrono::hours{1};
-    const auto retrying = retries * (std::max(backoff, longest_backoff) + ttl);
-    return std::max({2 * slot_length, a_week, slot_length + retrying});
+    const auto retrying =
+        retries * (std::max(std::min(backoff, as_good_as_forever), longest_backoff) +
+                   std::min(ttl, as_good_as_forever));
+    return std::min(std::max({2 * slot_length, a_week, slot_length + retrying}),
+                    as_good_as_forever);
 }
 
 core::microseconds usual_late(const recipes::schedule& plan) noexcept {

@@ -23,6 +23,9 @@ struct slot_plan {
 
 inline constexpr std::chrono::milliseconds shortest_keep = std::chrono::hours{1};
 
+/// No time is longer: what is more may not fit into a clock's reading, nor name a day of a calendar.
+inline constexpr std::chrono::milliseconds as_good_as_forever = std::chrono::hours{24 * 365 * 100};
+
 /// How long an outcome is kept unless somebody says otherwise. `slot_length`: of the longest slot and the tolerance for early
 /// timers; zero for a slot that was named by hand.
 [[nodiscard]] std::chrono::milliseconds usual_keep(std::chrono::milliseconds slot_length,

@@ -167,6 +167,17 @@ TEST(CachedClient, ValuesNeedNotBeText) {
     EXPECT_EQ(found.y, 4);
 }
 
+TEST(CachedClient, TimesWithoutEndAndLessThanNothingDoNotOverflow) {
+    client through{"memory:"};
+    constexpr auto least = std::chrono::milliseconds::min();
+    cached_value value{through, "k", [] { return fetched<>{"a", forever}; }};
+    EXPECT_EQ(value.get({.wait = forever, .min_life = forever}), "a");
+    EXPECT_EQ(value.get({.wait = least, .min_life = least}), "a");
+    value.forget(forever);
+    cached_value never{through, "l", [] { return fetched<>{"a", least}; }};
+    EXPECT_THROW((void)never.get(), error);
+}
+
 TEST(CachedClient, WhoWaitsCanStop) {
     client through{fresh_store()};
     std::atomic<bool> let_go{false};

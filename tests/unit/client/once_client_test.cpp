@@ -190,6 +190,29 @@ TEST_F(OnceInCpp, ByOrderItIsRunAgain) {
     EXPECT_EQ(here.once("job", slot("s"), count).outcome(), once_outcome::done);
 }
 
+TEST_F(OnceInCpp, TimesWithoutEndDoNotOverflow) {
+    once_options options;
+    options.keep = forever;
+    options.backoff = forever;
+    options.retries = 1;
+    EXPECT_EQ(here.once("job", slot("s"), count, options).outcome(), once_outcome::ran);
+    EXPECT_EQ(there.once("job", slot("s"), count, options).outcome(), once_outcome::done);
+    EXPECT_EQ(runs, 1);
+    options.keep = 0ms;
+    const auto failed = here.once("job", slot("t"), fails, options);
+    EXPECT_EQ(failed.outcome(), once_outcome::retry_later);
+    EXPECT_GT(failed.slots.back().retry_after, 24h);
+    options.late = forever;
+    options.missed = missed::none;
+    EXPECT_EQ(here.once("daily", every("day"), count, options).outcome(), once_outcome::ran);
+    EXPECT_EQ(there.once("daily", every("day"), count, options).outcome(), once_outcome::done);
+    options.early = forever;
+    std::error_code error;
+    here.once("daily", every("day"), count, options, {}, error);
+    EXPECT_EQ(error, errc::invalid_argument);
+    EXPECT_EQ(detail::usual_keep(0ms, 1000, forever, forever), detail::as_good_as_forever);
+}
+
 TEST_F(OnceInCpp, AHoldPutsItOff) {
     here.hold("job", 1h, "moving house");
     const auto held = there.once("job", slot("s"), count);
