@@ -29,7 +29,7 @@ TEST_F(PostgresRelay, AHostThatSaysNothingDoesNotStandBeforeTheNextOne) {
     const auto sound = "127.0.0.1:" + std::to_string(server.port());
     const std::string options = "/postgres?target_session_attrs=read-write";
     between.swallow_all();
-    int client = 10;
+    std::uint64_t client = 10;
     for (const auto& hosts :
          {dumb + "," + sound, sound + "," + dumb, dumb + "," + dumb + "," + sound}) {
         postgres_peer other{"postgres://postgres@" + hosts + options, ++client};
