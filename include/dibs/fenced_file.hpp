@@ -5,6 +5,9 @@
 // over NFS and the like the lock promises nothing, and who writes without it is not noticed.
 //
 // Beside FILE there is FILE.fence with the newest fence, which must stay with it.
+//
+// Thread safety: all of it may be called from any thread, for the same file, too: writers take turns, whether they are of
+// one process or of several.
 
 #include <dibs/error.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Idempotency keys for work whose effect is not in a database of one's own: client::idempotent(). Where it is, let the
-// transaction keep the answer (dibs::postgres::idempotent): that is exactly once, and this is not.
+// transaction keep the answer (dibs::postgres::idempotent): effect and answer are one commit there, and two steps here.
 //
 //   auto told = client.idempotent("order-4711", request_body, [&](const dibs::idempotent_call& call) {
 //       return charge(request_body, "order-4711");   // give the key on

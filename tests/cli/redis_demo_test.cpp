@@ -85,6 +85,19 @@ TEST(RedisShow, TellsOfALockOfAnotherProgramThatNeverEndsByTime) {
     EXPECT_TRUE(has(seen, "granted     lock:report  another program\n")) << seen;
 }
 
+TEST(RedisOnce, ALockOfAnotherProgramIsNoRun) {
+    const redis_server server;
+    ASSERT_EQ(server.ask({"SET", "job@s", "a token of somebody's"}), "OK");
+    const auto once = "once job --slot s --store " + server.url() + " ";
+    const auto found = run(once + "-- echo ran");
+    EXPECT_EQ(WEXITSTATUS(found.status), 75) << found.told;
+    EXPECT_TRUE(has(found.told, "\"job@s\" is not being run; held by another program"))
+        << found.told;
+    EXPECT_EQ(WEXITSTATUS(run(once + "--held-code 0 -q -- echo ran").status), 0);
+    EXPECT_EQ(server.ask({"DEL", "job@s"}), "1");
+    EXPECT_EQ(run(once + "-- echo ran").told, "ran\n");
+}
+
 TEST(RedisTtl, ADefaultThatTheStoreDoesNotGrantIsTold) {
     const redis_server server;
     const auto told = run("acquire k --store '" + server.url() + "?guarantee=strict&max_ttl=3s'");

@@ -59,6 +59,12 @@ class once_session final : public claimed_session<detail::slot_claim> {
         return detail::claim_slot(through, options_.terms, std::move(stop));
     }
 
+    /// It took the key of the slot, and runs nothing of it: a lock of `SET NX`, say.
+    static bool is_held_by_another_program(const detail::slot_claim& found) {
+        return found.verdict == slot_verdict::running && !found.holders.empty() &&
+               found.holders.front().fence == 0;
+    }
+
     void withdraw(client& through, detail::slot_claim& found) override {
         detail::withdraw_slot(through, found, options_.terms);
     }
@@ -73,7 +79,9 @@ class once_session final : public claimed_session<detail::slot_claim> {
                               "; the command was not started");
         }
         const bool waits = options_.run.wait > milliseconds::zero();
-        auto text = describe_slot(options_.run.key, found.verdict, found.found);
+        const bool by_stranger = is_held_by_another_program(found);
+        auto text = by_stranger ? quoted_key(options_.run.key) + " is not being run"
+                                : describe_slot(options_.run.key, found.verdict, found.found);
         if (!found.holders.empty()) {
             report_.holder = found.holders.front();
             text += "; held by " + describe_holder(found.holders.front());
@@ -96,9 +104,10 @@ class once_session final : public claimed_session<detail::slot_claim> {
             case slot_verdict::running:
             case slot_verdict::overlaps:
                 report_.outcome = waits                                     ? "wait_over"
+                                  : by_stranger                             ? "held"
                                   : found.verdict == slot_verdict::overlaps ? "overlaps"
                                                                             : "running";
-                if (!waits) {
+                if (!waits && !by_stranger) {
                     status = options_.held_code.value_or(exit_status::ok);
                 }
                 break;
@@ -120,13 +129,14 @@ class once_session final : public claimed_session<detail::slot_claim> {
         }
         report_.message = text;
         // Several hosts fire so that one of them runs: that the others do not is no news.
-        const bool news =
-            (waits && status != exit_status::ok) || found.verdict == slot_verdict::forgotten;
+        const bool news = (waits && status != exit_status::ok) || by_stranger ||
+                          found.verdict == slot_verdict::forgotten;
         const bool loud = options_.run.verbose || news || ::isatty(STDERR_FILENO) == 1;
         if (loud && !options_.run.quiet) {
             say(text);
         }
-        if (found.verdict != slot_verdict::forgotten && found.verdict != slot_verdict::overlaps) {
+        if (found.verdict != slot_verdict::forgotten && found.verdict != slot_verdict::overlaps &&
+            !by_stranger) {
             detail::note_skip(through, options_.terms, note_patience);
         }
         return status;
