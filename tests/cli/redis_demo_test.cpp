@@ -71,6 +71,16 @@ TEST(RedisShow, TellsWhyAKeyCannotBeRead) {
     EXPECT_TRUE(has(told.told, "holds something that is no lock")) << told.told;
 }
 
+TEST(RedisShow, SaysWhatIsWrongOnce) {
+    const redis_server server;
+    ASSERT_EQ(server.ask({"RPUSH", "list", "x"}), "1");
+    for (const auto* words : {"show list", "break list --fence 1 --yes", "check list --fence 1"}) {
+        const auto found = run(std::string{words} + " --store " + server.url());
+        EXPECT_EQ(WEXITSTATUS(found.status), 64) << words;
+        EXPECT_TRUE(has(found.told, "wrong kind of value\n")) << words << ": " << found.told;
+    }
+}
+
 TEST(RedisShow, TellsOfALockOfAnotherProgramThatNeverEndsByTime) {
     const redis_server server;
     const auto there = " --store " + server.url();

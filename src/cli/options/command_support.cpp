@@ -133,8 +133,13 @@ std::optional<store_in_use> use_awaited_store(const global_options& global,
 failure store_failure(const std::error_code& error,
                       const std::string& message,
                       const store_in_use& store) {
-    return {status_of(error),
-            message.empty() ? error.message() + " (store " + store.shown + ")" : message};
+    if (message.empty()) {
+        return {status_of(error), error.message() + " (store " + store.shown + ")"};
+    }
+    // What std::system_error adds to its text says nothing new.
+    const auto added = ": " + error.message();
+    const bool ends_so = message.size() > added.size() && message.ends_with(added);
+    return {status_of(error), ends_so ? message.substr(0, message.size() - added.size()) : message};
 }
 
 dibs::record look_at(store_in_use& store, const std::string& key) {
