@@ -17,18 +17,20 @@ answer refused(std::error_code error, std::string detail) {
 
 namespace {
 
-std::string shown_capacity(std::uint32_t capacity) {
-    return capacity == share::unlimited ? "no limit (readers)"
-                                        : std::to_string(capacity) + " permits";
+std::string shown_share(std::uint32_t capacity) {
+    return capacity == share::unlimited ? "as readers"
+                                        : "by " + std::to_string(capacity) + " permits in all";
 }
 
 }  // namespace
 
 answer capacity_differs(std::uint32_t ruling, std::uint32_t asked) {
+    const bool of_two_kinds = ruling == share::unlimited || asked == share::unlimited;
     return refused(errc::capacity_differs,
-                   "its holders share it with a capacity of " + shown_capacity(ruling) +
-                       ", and this call asked for one of " + shown_capacity(asked) +
-                       "; all must name the same");
+                   "its holders share it " + shown_share(ruling) +
+                       ", and this call asked to share it " + shown_share(asked) +
+                       (of_two_kinds ? "; readers and permits need a key each"
+                                     : "; all must name the same number"));
 }
 
 answer in_doubt(std::string detail) {

@@ -111,6 +111,13 @@ TEST(ClientShared, WhoDisagreesAboutTheCapacityIsToldKeyAndBothNumbers) {
             EXPECT_NE(what.find(part), std::string::npos) << what;
         }
     }
+    try {
+        (void)through.acquire("licences", {.wait = 1min, .mode = shared});
+        FAIL() << "a reader does not wait for permits";
+    } catch (const error& fault) {
+        const std::string what = fault.what();
+        EXPECT_NE(what.find("readers and permits need a key each"), std::string::npos) << what;
+    }
     std::error_code error;
     EXPECT_FALSE(through.try_acquire("licences", {.mode = permits(4).of(3)}, error));
     EXPECT_EQ(error, errc::invalid_argument) << "nobody can take more than there is";
