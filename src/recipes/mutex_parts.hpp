@@ -17,6 +17,11 @@ namespace dibs::recipes {
 using core::instant;
 using core::nanoseconds;
 
+/// After a try that failed; twice as long after each.
+inline constexpr nanoseconds retry_first = core::milliseconds{10};
+/// Whoever gave a key back while others waited stands aside for this long, or a woken waiter would
+/// never be the first.
+inline constexpr nanoseconds stand_aside = core::milliseconds{5};
 /// The timer behind a wait whose wake-up should come from the store.
 inline constexpr nanoseconds net_with_wakes = std::chrono::seconds{2};
 /// The same where the store cannot wake.
