@@ -2,7 +2,7 @@
 #include "store/redis/link.hpp"
 
 #include "core/key.hpp"
-#include "store/redis/steps.hpp"
+#include "store/redis/refusals.hpp"
 
 #include <dibs/error.hpp>
 

@@ -2,6 +2,7 @@
 #include "store/redis/requests.hpp"
 
 #include "core/key.hpp"
+#include "store/redis/refusals.hpp"
 #include "store/redis/script.hpp"
 
 #include <dibs/error.hpp>

@@ -72,11 +72,4 @@ void write_looks(std::string& out,
                               std::span<const std::string> keys,
                               std::vector<core::record_info>& found);
 
-/// The server's refusal of a whole call, or of one entry, as an answer. `wrote`: part of it may have
-/// been written.
-[[nodiscard]] core::answer answer_to_error(std::string_view text, bool wrote);
-
-/// Of a whole call: whether it was refused before anything was executed.
-[[nodiscard]] bool surely_not_executed(std::string_view text) noexcept;
-
 }  // namespace dibs::store::redis

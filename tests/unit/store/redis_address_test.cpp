@@ -5,6 +5,7 @@
 #include "store/redis/address.hpp"
 #include "store/redis/lock_text.hpp"
 #include "store/redis/names.hpp"
+#include "store/redis/refusals.hpp"
 #include "store/redis/steps.hpp"
 #include "store/remote/party_text.hpp"
 #include "store/url.hpp"
