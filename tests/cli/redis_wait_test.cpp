@@ -25,6 +25,10 @@ words on(const redis_server& server, words given) {
     return given;
 }
 
+words token_words(const std::string& what) {
+    return {"token", what, "k", "--wait", "1m", "--plaintext", "--life", "1m", "--", "echo", "t"};
+}
+
 /// Of a server that has been there, at whose place nobody is now.
 class AwaitedServer : public ::testing::Test {
   protected:
@@ -55,28 +59,8 @@ INSTANTIATE_TEST_SUITE_P(
         words{"once", "job", "--slot", "s", "--wait", "1m", "--", "echo", "ran"},
         words{"idempotent", "k", "--fingerprint", "f", "--wait", "1m", "--", "echo", "ran"},
         words{"acquire", "k", "--wait", "1m"},
-        words{"token",
-              "get",
-              "k",
-              "--wait",
-              "1m",
-              "--plaintext",
-              "--life",
-              "1m",
-              "--",
-              "echo",
-              "t"},
-        words{"token",
-              "refresh",
-              "k",
-              "--wait",
-              "1m",
-              "--plaintext",
-              "--life",
-              "1m",
-              "--",
-              "echo",
-              "t"}),
+        token_words("get"),
+        token_words("refresh")),
     [](const auto& given) {
         const auto& all = given.param;
         return all.front() == "token" ? all.front() + "_" + all[1] : all.front();

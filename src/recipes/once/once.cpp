@@ -30,14 +30,15 @@ instant later(instant now, nanoseconds by) {
     return by >= instant::max() - now ? instant::max() : now + by;
 }
 
-/// How long the store keeps what becomes of the slot.
-microseconds lasting(const once_terms& terms) {
-    return terms.begin_ms || terms.at_most_once ? core::result_to_keep::forever : terms.keep;
+/// How long the store keeps what becomes of the slot. By its record: somebody may name a planned slot by hand.
+microseconds lasting(const once_terms& terms, const slot_record& record) {
+    return record.begin_ms || record.at_most_once ? core::result_to_keep::forever : terms.keep;
 }
 
 /// As fresh as it lasts: whoever has not read it is not granted the slot.
 core::result_to_keep to_keep(const once_terms& terms, const slot_record& record) {
-    return {.value = to_text(record), .fresh = lasting(terms), .keep = lasting(terms)};
+    const auto length = lasting(terms, record);
+    return {.value = to_text(record), .fresh = length, .keep = length};
 }
 
 /// For who was granted the slot and does not run it: so that nothing has happened.
@@ -310,7 +311,7 @@ void once::ask(const call_ptr& which) {
     mine.pid = terms.who.pid;
     mine.user = terms.who.user;
     mine.started_ms = now_();
-    mine.begin_ms = terms.begin_ms;
+    mine.begin_ms = terms.begin_ms || !which->previous ? terms.begin_ms : which->previous->begin_ms;
     mine.at_most_once = terms.at_most_once;
     auto asked = terms.acquire;
     asked.wait = wait_left(*which);
@@ -344,9 +345,6 @@ bool once::settled_by(const call_ptr& which, const core::kept_result& kept, bool
     // The outcome of a run that goes on will have the fence of its mark.
     which->seen = nobody_holds ? kept.fence : 0;
     if (nobody_holds && which->by_order == kept.fence) {
-        if (!which->terms.begin_ms) {
-            which->terms.begin_ms = which->previous->begin_ms;  // and so is kept as long as before
-        }
         return false;
     }
     const auto& found = *which->previous;

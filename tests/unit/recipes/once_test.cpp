@@ -286,6 +286,17 @@ TEST_F(Once, AnOrderFindsAMarkThatWasToBeStartedOnceAndWaitsForNoBackOff) {
     EXPECT_EQ(b.claim(by_order).verdict, once_verdict::granted);
 }
 
+TEST_F(Once, APlannedSlotThatIsNamedByHandIsRememberedAsLongAsItWas) {
+    auto planned = a.terms();
+    planned.begin_ms = host::calendar_ms(world);
+    EXPECT_TRUE(a.finish(a.claim(planned), false, 3, planned).released);
+    auto by_order = b.terms();
+    by_order.again = true;
+    EXPECT_TRUE(b.finish(b.claim(by_order), true, 0, by_order).released);
+    world.advance(by_order.keep + 24h);
+    EXPECT_EQ(c.claim(planned).verdict, once_verdict::done);
+}
+
 TEST_F(Once, TwoOrdersAtTheSameTimeAreOneRun) {
     EXPECT_TRUE(a.finish(a.claim(), false, 3).released);
     auto by_order = b.terms(1h);
